@@ -43,6 +43,8 @@ export interface ApiOptions {
   publicUrl(): string;
   /** On every answer; see `transportHeadersOf`. */
   transportHeaders?: Readonly<Record<string, string>>;
+  /** Payments are on: the document speaks of them. */
+  isSelling: boolean;
   /** The server is about to stop: new requests are turned away. */
   isDraining(): boolean;
   /** Another listener takes connections: each answer is the last one of its own. */
@@ -66,6 +68,7 @@ export function createApi(options: ApiOptions) {
     isDraining,
     isMoving,
     idleTimeout = idleTimeoutSeconds,
+    isSelling,
   } = options;
   const { addressOf, sealedPaths, unknownPage, publicUrl, transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
@@ -117,7 +120,7 @@ export function createApi(options: ApiOptions) {
   api.get(documentPath, async () => {
     // Loaded on demand: it would slow down every start, and few servers are ever asked for the document.
     document ??= import("./http/document/openapi.ts").then(({ writeDocument }) =>
-      writeDocument(endpoints, publicUrl()),
+      writeDocument(endpoints, publicUrl(), isSelling),
     );
     const headers = { ...securityHeaders, "Content-Type": "application/json" };
     return withTransport(new Response(await document, { headers }));

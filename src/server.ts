@@ -32,7 +32,7 @@ export interface ServerDeps {
   endpoints: readonly ErasedEndpoint[];
   authenticate: ResponderDeps["authenticate"];
   answers: Answers;
-  config: Pick<Config, "host" | "port" | "tls" | "publicUrl" | "localMode" | "trustedProxies">;
+  config: Pick<Config, "host" | "port" | "tls" | "publicUrl" | "localMode" | "trustedProxies" | "payments">;
   /** Where others reach it; see `ServerAddress`. */
   publicUrl(): string;
   /** Scripts and styles of the dashboard; null when it was not built. */
@@ -76,6 +76,7 @@ export function createServer(deps: ServerDeps): Server {
     sealedPaths: [inboxPath],
     unknownPage,
     localMode: config.localMode,
+    isSelling: config.payments.kind !== "off",
     refuseCrossSite: createCrossSiteGuard({ publicUrl, port: () => api.server?.port }),
     log,
     publicUrl,

@@ -14,6 +14,8 @@ export interface Setting<T> {
   /** A given value is never shown, or only as `masked` leaves it. It may be in a file (`fileVariable`). */
   isSecret?: true;
   masked?: (text: string) => string;
+  /** It is about what is sold: not shown where nothing is. */
+  sells?: boolean;
   /** An address, which may be in a file as well. */
   isUrl?: true;
   /** Null: not valid. */

@@ -20,10 +20,14 @@ export interface SettingInForce {
 
 type Derived = Partial<Record<keyof typeof settings, { readonly value: string; readonly note: string }>>;
 
-/** Every setting, in the order of the help: what is in force and where that is from. No secret is in it. */
+/** Every setting that counts, in the order of the help: what is in force and where that is from. No secret is in it. */
 export function settingsInForce(given: GivenSettings, config: Config): SettingInForce[] {
   const derived = derivedFrom(given, config);
-  return (Object.keys(settings) as (keyof typeof settings)[]).map((name) => {
+  const names = (Object.keys(settings) as (keyof typeof settings)[]).filter((name) => {
+    const { sells = false }: Setting<unknown> = settings[name];
+    return !sells || config.payments.kind !== "off";
+  });
+  return names.map((name) => {
     const { source, name: by, file, text } = given[name];
     const { value, note } = derived[name] ?? { value: shown(settings[name], text), note: null };
     return { setting: settings[name].env, value, source, by, file, note };

@@ -242,7 +242,7 @@ export const settings = {
   deliveryRates: setting({
     env: "POSTRIDER_DELIVERY_RATE",
     default: defaultDeliveryRates,
-    doc: "Maximum delivery attempts per second for an account, by plan, in public mode; `none`: no limit. An idle account may burst ten seconds' worth; anything above the limit waits. Plans not listed keep their default.",
+    doc: "Maximum delivery attempts per second for an account, by tier, in public mode; `none`: no limit. An idle account may burst ten seconds' worth; anything above the limit waits. Tiers not listed keep their default.",
     example: "free=50,pro=1000,enterprise=none",
     parse: (text) => {
       const given = ratesOf(text);
@@ -279,6 +279,7 @@ export const settings = {
     doc: "Secret key of the Paystack account. After a rotation, append the previous key after a comma, so that callbacks still in flight are accepted.",
     example: "sk_test_0123456789abcdef",
     isSecret: true,
+    sells: true,
     parse: listOf((text) => (/^sk_(?:test|live)_\w{4,100}$/.test(text) ? text : null)),
   }),
   paystackUrl: setting({
@@ -287,6 +288,7 @@ export const settings = {
     doc: "Base URL of the Paystack API; https, except on loopback.",
     example: "https://api.paystack.co",
     isUrl: true,
+    sells: true,
     parse: (text) => {
       const url = httpUrl(text);
       return url?.startsWith("https:") || (url && isLoopbackHost(new URL(url).hostname)) ? url : null;
@@ -297,6 +299,7 @@ export const settings = {
     default: defaultTimeZone,
     doc: "Time zone in which the days of a subscription are counted; it is charged at 12:00 local time on the last day of the month.",
     example: "Africa/Lagos",
+    sells: true,
     parse: timeZone,
   }),
   proPriceKobo: setting({
@@ -304,6 +307,7 @@ export const settings = {
     default: "15000",
     doc: "Monthly price of the pro plan, in NGN.",
     example: "15000",
+    sells: true,
     parse: nairaInKobo,
   }),
   businessPriceKobo: setting({
@@ -311,6 +315,7 @@ export const settings = {
     default: "60000",
     doc: "Monthly price of the business plan, in NGN.",
     example: "60000.50",
+    sells: true,
     parse: nairaInKobo,
   }),
   logLevel: setting({
@@ -349,7 +354,7 @@ export const clientSettings = {
     env: "POSTRIDER_LOGIN",
     flag: "--login",
     default: "",
-    doc: "Account to sign in to: its tenant id or, on paid plans, its e-mail address.",
+    doc: "Account to sign in to: its tenant id or, above the free tier, its e-mail address.",
     example: "t5k2m8q0w3r7xa",
     parse: optionalText,
   }),

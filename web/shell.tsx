@@ -11,9 +11,10 @@ import { Button } from "./parts/button.tsx";
 import { Dialog } from "./parts/dialog.tsx";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { useShortcuts } from "./parts/keyboard.tsx";
+import { PlanLink } from "./parts/plan-link.tsx";
 import { account } from "./session/account.ts";
 import { isNearlyUsedUp, isUsedUp, quotaResetsAt } from "./session/quota.ts";
-import { useServer } from "./session/server.ts";
+import { sells, useServer } from "./session/server.ts";
 import { leaveEverywhere } from "./session/tabs.ts";
 import { unsaved } from "./session/unsaved.ts";
 import { type StreamState, streamState, streamTrouble } from "./stream/stream.ts";
@@ -28,11 +29,13 @@ const places: readonly { path: string; name: string; icon: IconName; keys: strin
   { path: "/plan", name: "Plan", icon: "plan", keys: "g p" },
 ];
 
+const nameOf = ({ path, name }: { path: string; name: string }) => (path === "/plan" && !sells() ? "Usage" : name);
+
 /** The frame around every view while signed in. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const { route } = useLocation();
   useShortcuts([
-    ...places.map(({ path, name, keys }) => ({ keys, does: `Go to ${name}`, run: () => route(path) })),
+    ...places.map((place) => ({ keys: place.keys, does: `Go to ${nameOf(place)}`, run: () => route(place.path) })),
     { keys: "u", does: "Show times in UTC, or in your time zone", run: toggleUtc },
   ]);
   return (
@@ -85,7 +88,7 @@ function Navigation() {
       {...(isAt(path, here) && { "aria-current": "page" as const })}
     >
       <Icon name={icon} />
-      {name}
+      {nameOf({ path, name })}
     </a>
   );
   return (
@@ -114,7 +117,7 @@ function More({ onClose }: { onClose(): void }) {
           .map(({ path, name, icon }) => (
             <li key={path}>
               <a class="row" href={path} onClick={onClose}>
-                <Icon name={icon} /> {name}
+                <Icon name={icon} /> {nameOf({ path, name })}
               </a>
             </li>
           ))}
@@ -222,19 +225,19 @@ function Bars() {
             This month's {count(who.enforced_events_per_month)} events are used up: new events are refused (429) until{" "}
             <span class="nowrap">{toTheMinute(Date.parse(quotaResetsAt(serverNow())))}</span>.
           </span>
-          <a href="/plan">See the plan</a>
+          <PlanLink />
         </p>
       )}
       {who && path === "/" && !isUsedUp(who) && isNearlyUsedUp(who) && (
         <p class="bar" role="status">
           {count(who.events_this_month)} of this month's {count(who.enforced_events_per_month)} events are used. Beyond
           them new events are refused.
-          <a href="/plan">See the plan</a>
+          <PlanLink />
         </p>
       )}
       {standing === "past_due" && (
         <p class="bar">
-          A charge failed and will be retried automatically. <a href="/plan">See the plan</a>
+          A charge failed and will be retried automatically. <PlanLink />
         </p>
       )}
       {standing === "suspended" && (

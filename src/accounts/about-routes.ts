@@ -23,9 +23,18 @@ export const about = v.object({
   signup: v.pipe(v.picklist(["open", "closed"]), v.description("closed: only the operator creates accounts.")),
   payments: v.pipe(
     v.picklist(["sandbox", "paystack", "off"]),
-    v.description("sandbox: paid plans can be tried with test cards. off: there are no paid plans."),
+    v.description("sandbox: what is sold can be tried without real money. off: nothing is sold."),
   ),
   paused: v.pipe(v.array(v.picklist(pausable)), v.description("What the operator has paused: deliveries, charges.")),
+  limits: v.pipe(
+    v.object({ webhooks: v.pipe(v.number(), v.integer()), eventsPerMonth: v.pipe(v.number(), v.integer()) }),
+    v.description("Of an account that is created with nothing else asked for."),
+  ),
+});
+
+/** Of a server that sells plans. */
+export const aboutWithPlans = v.object({
+  ...about.entries,
   currency: v.literal("NGN"),
   plans: v.array(
     v.object({
@@ -47,6 +56,11 @@ const aboutExample = {
   signup: "open",
   payments: "paystack",
   paused: [],
+  limits: { webhooks: 1, eventsPerMonth: 10_000 },
+};
+
+const exampleWithPlans = {
+  ...aboutExample,
   currency: "NGN",
   plans: [
     { tier: "free", webhooks: 1, eventsPerMonth: 10_000, priceKobo: 0 },
@@ -58,6 +72,18 @@ const aboutExample = {
 
 /** What somebody without an account has to know of the server: whether and how to get one. */
 export function aboutRoutes({ config, pauses, prices, baseUrl }: AboutRouteDeps): ErasedEndpoint[] {
+  const isSelling = config.payments.kind !== "off";
+  const sold = isSelling && {
+    currency: "NGN",
+    plans: tiersAscending.map((tier) => ({
+      tier,
+      ...plans[tier],
+      priceKobo: tier === "enterprise" ? null : prices[tier],
+    })),
+  };
+  const answer = isSelling
+    ? { schema: aboutWithPlans, example: exampleWithPlans }
+    : { schema: about, example: { ...aboutExample, payments: "off" } };
   return [
     endpoint(
       {
@@ -65,9 +91,9 @@ export function aboutRoutes({ config, pauses, prices, baseUrl }: AboutRouteDeps)
         path: "/v1/about",
         tag: "Accounts",
         summary: "Show what this server offers",
-        description: "Its plans, their prices and how the server is set up, for sign-up pages.",
+        description: "What it offers and how it is set up, for sign-up pages.",
         access: "none",
-        responses: { 200: { description: "What the server offers.", schema: about, example: aboutExample } },
+        responses: { 200: { description: "What the server offers.", ...answer } },
       },
       () =>
         ok({
@@ -77,12 +103,8 @@ export function aboutRoutes({ config, pauses, prices, baseUrl }: AboutRouteDeps)
           signup: config.signup,
           payments: config.payments.kind,
           paused: pauses.paused(),
-          currency: "NGN",
-          plans: tiersAscending.map((tier) => ({
-            tier,
-            ...plans[tier],
-            priceKobo: tier === "enterprise" ? null : prices[tier],
-          })),
+          limits: plans.free,
+          ...sold,
         }),
     ),
   ];

@@ -221,7 +221,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       passwordHash: await passwords.hash(credentials.password, { account: tenant.id, address }),
     };
     if (login) await loginEmails.release(login.email);
-    const act = { ...byAccount(address), action: "plan.upgraded", detail: { tier } } as const;
+    const act = { ...byAccount(address), action: "tier.raised", detail: { tier } } as const;
     const result = await payments.upgrade(tenant, { tier, login, act });
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
     announceChange(hub, result.tenant, "tier");
@@ -272,7 +272,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     },
 
     async setTier(tenant, tier, origin) {
-      const act = { ...origin, action: "plan.set", detail: { tier } } as const;
+      const act = { ...origin, action: "tier.set", detail: { tier } } as const;
       const changed = await store.setTier(tenant.key, tier, act);
       log.write("info", "account.tier_set", { tenant: tenant.id, tier });
       announceChange(hub, changed, "tier");

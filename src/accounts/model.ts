@@ -79,7 +79,7 @@ const refusedCount = (why: string) => v.pipe(v.number(), v.integer(), v.descript
 export const refusedThisMonth = v.pipe(
   v.object({
     quota: refusedCount("The month's quota was used up (429)."),
-    inactive: refusedCount("The account was suspended, or its card not verified (402 or 403)."),
+    inactive: refusedCount("The account was suspended, or not active yet (402 or 403)."),
     invalid: refusedCount("The request broke a rule or was too large (400, 413, 415 or 422)."),
   }),
   v.description(
@@ -95,19 +95,21 @@ export const accountInfo = v.object({
   email: v.string(),
   enforced_tier: v.pipe(
     v.nullable(anyTier),
-    v.description("The tier in force, while an upgrade waits for its card. null before the first verification."),
+    v.description(
+      "The tier in force: until a change to another one is complete, the one before. null while there is none.",
+    ),
   ),
   enforced_events_per_month: v.pipe(
     v.number(),
     v.integer(),
     v.description(
-      "The quota in force: of the plan, or what the operator has set. An upgrade raises that of the plan once the card is verified; 0 until the first verification.",
+      "The quota in force: what the tier in force includes, or what the operator has set. 0 while no tier is in force.",
     ),
   ),
   enforced_webhooks: v.pipe(
     v.number(),
     v.integer(),
-    v.description("The webhooks that the account may have: of the plan, or what the operator has set."),
+    v.description("The webhooks that the account may have: what its tier includes, or what the operator has set."),
   ),
   events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
   storage_bytes: v.pipe(

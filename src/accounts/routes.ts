@@ -24,9 +24,9 @@ export interface AccountRouteDeps {
 const tag = "Accounts";
 
 const paymentsUnavailable = failure(
-  "Paid plans are not available at the moment; nothing was changed.",
+  "This server does not offer that tier, or not at the moment; nothing was changed.",
   "payments_unavailable",
-  "This server does not accept payments; paid plans are not available.",
+  "This server offers no other tiers; ask its operator for higher limits.",
 );
 
 /** The account itself: make it, read it, upgrade it, delete it. */
@@ -39,8 +39,8 @@ export function accountRoutes({ store, storageBytes, clock, accounts, onPoll }: 
         tag,
         summary: "Create a tenant",
         description:
-          "On the free tier every field is optional and generated when missing. Paid tiers require name, email and " +
-          "password, and the account is activated once its card is verified.",
+          "On the free tier every field is optional and generated when missing. Other tiers, where this server " +
+          "offers them, require name, email and password.",
         access: "none",
         body: m.createTenantBody,
         bodyOptional: true,
@@ -116,7 +116,7 @@ export function accountRoutes({ store, storageBytes, clock, accounts, onPoll }: 
         path: "/v1/tenants/:tenantId/status",
         tag,
         summary: "Check whether a tenant is active",
-        description: "Poll it until the card verification is complete.",
+        description: "Poll it until the account is active.",
         access: "none",
         params: m.tenantPath,
         responses: {
@@ -137,6 +137,7 @@ export function accountRoutes({ store, storageBytes, clock, accounts, onPoll }: 
       {
         method: "POST",
         path: "/v1/tenants/upgrade",
+        sells: true,
         tag,
         summary: "Upgrade to a higher tier",
         description:

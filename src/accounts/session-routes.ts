@@ -35,7 +35,7 @@ export function sessionRoutes({ store, sessions, login }: SessionRouteDeps): Era
         path: "/v1/tenants/auth/login",
         tag,
         summary: "Log in",
-        description: "loginId is the tenant id or, on paid tiers, the e-mail address.",
+        description: "loginId is the tenant id or, on tiers above free, the e-mail address.",
         access: "none",
         body: m.loginBody,
         bodyExample: m.loginExample,

@@ -76,6 +76,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       {
         method: "GET",
         path: "/v1/tenants/billing",
+        sells: true,
         tag,
         summary: "Show the plan, the card, the charges and this month's usage",
         access: "session",
@@ -88,6 +89,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       {
         method: "POST",
         path: "/v1/tenants/payment-method",
+        sells: true,
         tag,
         summary: "Get a page on which to verify a card",
         description:

@@ -1,3 +1,4 @@
+import { loadConfig } from "../config.ts";
 import { namesOf } from "../given-settings.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { Setting } from "../setting-forms.ts";
@@ -5,7 +6,7 @@ import { clientSettings, settings } from "../settings.ts";
 import { version } from "../version.ts";
 import { spell, spellFlag, UsageError } from "./arguments.ts";
 import type { Command } from "./command.ts";
-import { exitCode } from "./io.ts";
+import { exitCode, type Io } from "./io.ts";
 import { createStyle, type Style } from "./style.ts";
 
 /** The help of every command and of every setting, made from what the parsers themselves read. */
@@ -18,13 +19,23 @@ export function createHelpCommand(all: () => readonly Command[]): Command {
     summary: "Show this help, or the help of one command",
     async run({ operands }, io) {
       const style = createStyle(io);
-      io.out(operands.length === 0 ? overview(all(), style) : pagesFor(operands, all(), style));
+      io.out(operands.length === 0 ? overview(all(), isSelling(io), style) : pagesFor(operands, all(), style));
       return exitCode.ok;
     },
   };
 }
 
-function overview(commands: readonly Command[], style: Style): string {
+/** Whether a server that is started here sells anything. Where that cannot be told, help leaves out nothing. */
+function isSelling({ env }: Pick<Io, "env">): boolean {
+  try {
+    return loadConfig(env, new Map()).payments.kind !== "off";
+  } catch {
+    return true;
+  }
+}
+
+function overview(commands: readonly Command[], isSelling: boolean, style: Style): string {
+  const shown = Object.values(settings).filter(({ sells = false }: Setting<unknown>) => isSelling || !sells);
   const width = Math.max(...commands.map((command) => usage(command).length));
   return [
     `${style.bold("Postrider")} ${version}: a multi-tenant event relay with stored history`,
@@ -35,7 +46,8 @@ function overview(commands: readonly Command[], style: Style): string {
     style.bold("Settings"),
     "  Each is an environment variable; the common ones are also flags of `postrider serve`.",
     "  Where …_FILE stands, that variable can name a file with the value instead.",
-    ...Object.values(settings).flatMap((setting) => ["", ...settingLines(setting, style)]),
+    ...(isSelling ? [] : ["  Those of payments are shown where POSTRIDER_PAYMENTS is not off."]),
+    ...shown.flatMap((setting) => ["", ...settingLines(setting, style)]),
     "",
     style.bold("Settings of listen, send, events and replay"),
     "  The server ignores them.",

@@ -85,11 +85,11 @@ const verbs: readonly Verb[] = [
     verb: "create",
     flags: [
       tierFlag,
-      { name: "--name", value: "NAME", doc: "Display name; required on paid tiers." },
+      { name: "--name", value: "NAME", doc: "Display name; required above free." },
       {
         name: "--email",
         value: "ADDRESS",
-        doc: "Contact address; required on paid tiers, where it is also the login.",
+        doc: "Contact address; required above free, where it is also the login.",
       },
     ],
     summary: "Create an account; its password is shown once",

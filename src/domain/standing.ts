@@ -21,13 +21,13 @@ export const refusalOfWrite = ({ gone }: { readonly gone: boolean }): DomainErro
 export const emailTaken = () =>
   invalidField(
     "email",
-    "is already the login of another paid account; use a different address or log in to that account",
+    "is already the login of another account; use a different address or log in to that account",
     "email_taken",
   );
 
 /** This server has no payment processor. */
 export const paymentsUnavailable = () =>
-  unavailable("This server does not accept payments; paid plans are not available.", "payments_unavailable", 3600);
+  unavailable("This server offers no other tiers; ask its operator for higher limits.", "payments_unavailable", 3600);
 
 /** The operator started this server paused (`POSTRIDER_PAUSED`). */
 export const deliveriesPaused = () =>

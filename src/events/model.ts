@@ -72,7 +72,7 @@ const ingestRefusals: Readonly<Record<number, ResponseDescription>> = {
   429: failure(
     "The monthly quota is used up; `Retry-After` lasts until the end of the month.",
     "quota_exceeded",
-    "The plan includes 10000 events a month, and all are used; upgrade the account or wait until next month.",
+    "The account may send 10000 events a month, and all are used; have its quota raised or wait until next month.",
   ),
 };
 

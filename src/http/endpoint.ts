@@ -66,6 +66,8 @@ export interface EndpointDescription<
   limit?: (caller: Caller<Access_>) => Promise<void>;
   /** Told of a request that was refused before it came to the handler, once it is known whose it is. */
   onUnread?: (caller: Caller<Access_>, error: DomainError) => void;
+  /** It is about what is sold: the document of a server that sells nothing leaves it out. */
+  sells?: boolean;
   responses: Readonly<Record<number, ResponseDescription>>;
 }
 

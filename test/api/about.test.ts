@@ -16,6 +16,8 @@ const plans = [
   { tier: "enterprise", webhooks: 3, eventsPerMonth: 100_000_000, priceKobo: null },
 ];
 
+const limits = { webhooks: 1, eventsPerMonth: 10_000 };
+
 const paystackKey = "sk_test_0123456789abcdef";
 
 /** The whole answer of a server, to anybody. */
@@ -40,6 +42,7 @@ describe("as it comes", () => {
         signup: "open",
         payments: "sandbox",
         paused: [],
+        limits,
         currency: "NGN",
         plans,
       }),
@@ -69,6 +72,7 @@ describe("in public", () => {
         signup: "closed",
         payments: "paystack",
         paused: [],
+        limits,
         currency: "NGN",
         plans: [free, { ...pro, priceKobo: 2_000_000 }, { ...business, priceKobo: 7_500_000 }, enterprise],
       },
@@ -80,10 +84,12 @@ describe("in public", () => {
 describe("without payments", () => {
   const server = useServer({ env: { POSTRIDER_PUBLIC_URL: "https://relay.example.com", POSTRIDER_PAYMENTS: "auto" } });
   scenarios<World>("GET /v1/about", () => ({ server: server() }), {
-    "they are off": {
-      ...says({}, "rules 12"),
-      exact: false,
-      body: { signup: "open", payments: "off", plans },
-    },
+    "there are no plans and no prices": says(
+      {
+        ...{ version, baseUrl: "https://relay.example.com", mode: "public", signup: "open", payments: "off" },
+        ...{ paused: [], limits },
+      },
+      "rules 12",
+    ),
   });
 });

@@ -76,7 +76,7 @@ scenarios("GET /v1/audit", world, {
     request: () => ada.get("/v1/audit?size=1"),
     status: 200,
     body: {
-      entries: [entry({ action: "plan.set", by: "operator", address: null, detail: { tier: "pro" } })],
+      entries: [entry({ action: "tier.set", by: "operator", address: null, detail: { tier: "pro" } })],
       total: 7,
     },
   },
@@ -102,7 +102,7 @@ test("the operator sees what is done with every account, with the server and by 
   expect(await operator(`tenant=${gone.id}&size=1`)).toMatchObject({
     entries: [{ action: "account.deleted", tenant_id: gone.id, by: "operator", via: "operator token" }],
   });
-  expect(await tenantIds("action=plan.set")).toEqual([ada.id]);
+  expect(await tenantIds("action=tier.set")).toEqual([ada.id]);
   await server().request("POST", "/operator/session", { body: { token: server().operatorToken } });
   expect(await operator("tenant=&action=operator.login")).toMatchObject({
     entries: [{ tenant_id: null, via: "operator in a browser", address: "127.0.0.1" }],

@@ -61,7 +61,7 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     const { page, account } = await open({ size });
     await account.setWebhooks({ webhook_url: "https://shop.example.com/hook", name: "Shop" });
     await press(page, "Use as webhook");
-    await seeText(page, "The free plan allows 1 webhook, which is in use.");
+    await seeText(page, "Your account may have 1 webhook, which is in use.");
     await seeText(page, "https://shop.example.com/hook");
     await seeText(page, "No deliveries are waiting for it.");
     await browser.inspect(page, "inbox-replace");

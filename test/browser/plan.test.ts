@@ -128,7 +128,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
     await password.fill(goodPassword);
     await seeText(page, "one of @ # $ % ^ & + = !: yes");
     await press(page, "Create the account");
-    await seeText(page, "This is already the login of another paid account");
+    await seeText(page, "This is already the login of another account");
     expect(await page.getByLabel("E-mail").getAttribute("aria-invalid")).toBe("true");
     await browser.inspect(page, "sign-up-refused");
   });

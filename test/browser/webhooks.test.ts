@@ -49,10 +49,10 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
 
   test("shows the plan's limit, and the way to another plan", async () => {
     const { page } = await open({ size: "desktop", webhook: "/204" });
-    await seeText(page, "Your plan allows 1 webhook.");
+    await seeText(page, "Your account may have 1 webhook.");
     expect(await page.getByRole("button", { name: "Add a webhook" }).isDisabled()).toBe(true);
     expect(await page.getByRole("button", { name: "Add the inbox" }).isDisabled()).toBe(true);
-    await follow(page, "upgrade your plan");
+    await page.getByRole("link", { name: "See the plan" }).first().click();
     await page.waitForURL(`${server.url}/plan`);
   });
 
@@ -184,7 +184,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
 
     await follow(page, "Inbox");
     await press(page, "Use as webhook");
-    await seeText(page, "allows 2 webhooks, all of which are in use");
+    await seeText(page, "may have 2 webhooks, all of which are in use");
     await page.getByRole("radio", { name: /\/204$/ }).check();
     await browser.inspect(page, "inbox-replace-one-of-two");
     await press(page, "Replace it");

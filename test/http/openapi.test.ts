@@ -23,7 +23,7 @@ let document: OpenApiDocument;
 let published: { where: string; endpoint: ErasedEndpoint; operation: Operation }[];
 
 beforeAll(async () => {
-  server = await startTestApp();
+  server = await startTestApp({ env: { POSTRIDER_PAYMENTS: "sandbox" } });
   document = (await server.request("GET", "/openapi.json")).body;
   published = server.app.endpoints
     .filter((endpoint) => describeEndpoint(endpoint).hide !== true)

@@ -29,6 +29,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
     publicUrl: () => "http://localhost:8080",
     isDraining: () => false,
     isMoving: () => false,
+    isSelling: true,
     addressOf: null,
     ...options,
   });

@@ -3,7 +3,7 @@
  * programs: of a header, or of a call to make. Every other sentence is shown as the server sends it.
  */
 export const refusals: Readonly<Record<string, string>> = {
-  account_suspended: "Your account is suspended. The Plan page says why.",
+  account_suspended: "Your account is suspended. Your account's page says why.",
   card_not_verified: "Verify a card on the Plan page to activate your plan.",
   charge_outstanding: "A charge is outstanding. Verify a card on the Plan page first.",
   duplicate_webhook: "Another webhook in the list has this URL.",
@@ -16,5 +16,5 @@ export const refusals: Readonly<Record<string, string>> = {
   too_many_tests: "You can send 10 test events a minute.",
   too_many_upgrades: "Too many upgrades were tried in the last minute.",
   too_many_webhook_changes: "The webhooks were changed too often in the last minute. Try again in a minute.",
-  too_many_webhooks: "Your plan does not allow that many webhooks. Remove some, or upgrade.",
+  too_many_webhooks: "Your account may not have that many webhooks. Remove some first.",
 };

@@ -1,5 +1,5 @@
 import type * as v from "valibot";
-import type { about } from "../../src/accounts/about-routes.ts";
+import type { about, aboutWithPlans } from "../../src/accounts/about-routes.ts";
 import type { apiKeyRecord, jwkSet, signingSecret } from "../../src/accounts/credential-model.ts";
 import type { accountInfo, authenticated, createdTenant, upgraded } from "../../src/accounts/model.ts";
 import type { billing, paymentMethod } from "../../src/billing/model.ts";
@@ -12,7 +12,7 @@ import type { savedWebhooks, webhookEntries, webhookHealthList, webhookList } fr
 
 /** What the server answers, in the types that it checks and documents its answers by. */
 
-export type About = v.InferOutput<typeof about>;
+export type About = v.InferOutput<typeof about> & Partial<v.InferOutput<typeof aboutWithPlans>>;
 export type Account = v.InferOutput<typeof accountInfo>;
 export type CreatedTenant = v.InferOutput<typeof createdTenant>;
 export type Authenticated = v.InferOutput<typeof authenticated>;

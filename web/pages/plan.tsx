@@ -2,7 +2,7 @@ import "./plan/plan.css";
 import { useState } from "preact/hooks";
 import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
-import { useServer } from "../session/server.ts";
+import { sells, useServer } from "../session/server.ts";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { AccountPanel } from "./plan/account-panel.tsx";
@@ -25,7 +25,7 @@ export function PlanPage() {
 
   return (
     <>
-      <PageHead title="Plan" />
+      <PageHead title={sells() ? "Plan" : "Usage"} />
       <Shown
         of={view}
         skeleton={
@@ -40,9 +40,11 @@ export function PlanPage() {
           <Shown of={about} skeleton={<Skeleton width="100%" height="150px" />}>
             {(server) => (
               <div class="stack">
-                <Standing view={data} plans={server.plans} />
+                <Standing view={data} plans={server.plans ?? []} />
                 <Usage view={data} />
-                <Plans view={data} about={server} onUpgrade={setUpgrade} />
+                {server.plans && (
+                  <Plans view={data} plans={server.plans} payments={server.payments} onUpgrade={setUpgrade} />
+                )}
                 <Payment billing={data.billing} payments={server.payments} />
                 <Charges of={data.billing.charges} />
                 <AccountPanel view={data} />

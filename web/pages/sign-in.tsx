@@ -57,7 +57,7 @@ export function SignInPage() {
           label="Tenant id or e-mail"
           name="loginId"
           autocomplete="username"
-          hint="The e-mail of a paid account, or the id that starts with t."
+          hint="The id that starts with t, or the account's e-mail above the free tier."
           required
         />
         <Field label="Password" name="password" type="password" autocomplete="current-password" required />

@@ -1,5 +1,5 @@
 import "../styles/front.css";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
 import type { About, CreatedTenant } from "../api/types.ts";
@@ -15,6 +15,7 @@ import { Shown, Skeleton } from "../parts/states.tsx";
 import { useServer } from "../session/server.ts";
 import { signIn } from "../session/sign-in.ts";
 import { FrontHead, SignUpClosed } from "./front/signed-out.tsx";
+import type { Plan } from "./plan/plan-view.ts";
 
 /** Creates an account on a paid plan, and leads to the page where its card is verified. */
 export function SignUpPage() {
@@ -22,7 +23,6 @@ export function SignUpPage() {
   return (
     <main class="front narrow">
       <FrontHead />
-      <PageHead title="Create a paid account" />
       <Shown of={about} skeleton={<Skeleton width="100%" height="320px" />}>
         {(known) => <SignUp about={known} />}
       </Shown>
@@ -31,18 +31,22 @@ export function SignUpPage() {
 }
 
 function SignUp({ about }: { about: About }) {
-  if (about.signup === "closed") return <SignUpClosed />;
-  if (about.payments === "off") {
-    return (
-      <p class="notice">
-        This server takes no payments, so there are no paid plans. <a href="/">Create a free account</a>
-      </p>
-    );
-  }
-  return <SignUpForm about={about} />;
+  const { route } = useLocation();
+  const isOffered = about.payments !== "off";
+  // Nothing to choose here.
+  useEffect(() => {
+    if (!isOffered) route("/", true);
+  }, [isOffered]);
+  if (!isOffered) return null;
+  return (
+    <>
+      <PageHead title="Create a paid account" />
+      {about.signup === "closed" ? <SignUpClosed /> : <SignUpForm about={about} />}
+    </>
+  );
 }
 
-function SignUpForm({ about: { plans, payments } }: { about: About }) {
+function SignUpForm({ about: { plans = [], payments } }: { about: About }) {
   const { route } = useLocation();
   const form = useRef<HTMLFormElement>(null);
   const [tier, setTier] = useState("pro");
@@ -95,7 +99,7 @@ function SignUpForm({ about: { plans, payments } }: { about: About }) {
   );
 }
 
-function toOption({ tier, priceKobo, webhooks, eventsPerMonth }: About["plans"][number]): Option[] {
+function toOption({ tier, priceKobo, webhooks, eventsPerMonth }: Plan): Option[] {
   if (priceKobo === null || priceKobo === 0) return [];
   const hint = `${count(eventsPerMonth)} events a month, ${webhooks === 1 ? "1 webhook" : `${webhooks} webhooks`}`;
   return [{ value: tier, text: tier, aside: `${naira(priceKobo)} a month`, hint }];

@@ -8,7 +8,7 @@ import { Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
-import { useServer } from "../session/server.ts";
+import { sells, useServer } from "../session/server.ts";
 import { NewAccount } from "./front/new-account.tsx";
 import { FrontHead, SignUpClosed } from "./front/signed-out.tsx";
 
@@ -48,23 +48,22 @@ function Offers({ about, onMade }: { about: About; onMade(account: CreatedTenant
   const attempt = useAttempt(async () => {
     onMade(await call<CreatedTenant>("/v1/tenants", { method: "POST", body: {}, credential: null }));
   });
-  const free = about.plans.find(({ tier }) => tier === "free");
+  const { limits } = about;
   if (about.signup === "closed") return <SignUpClosed />;
   return (
     <div class="stack">
       <Refusal of={attempt} />
       <div class="buttons">
         <Button kind="primary" onClick={attempt.run} busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
-          Create a free account
+          {sells() ? "Create a free account" : "Create an account"}
         </Button>
-        {about.payments !== "off" && <LinkButton href="/sign-up">Create a paid account</LinkButton>}
+        {sells() && <LinkButton href="/sign-up">Create a paid account</LinkButton>}
       </div>
-      {free && (
-        <p class="soft">
-          Free: {count(free.eventsPerMonth)} events a month and {free.webhooks} webhook. No e-mail or card needed.
-          {about.payments === "off" && " This server takes no payments, so there are no paid plans."}
-        </p>
-      )}
+      <p class="soft">
+        {sells() && "Free: "}
+        {count(limits.eventsPerMonth)} events a month and {limits.webhooks} webhook. No e-mail
+        {sells() && " or card"} needed.
+      </p>
     </div>
   );
 }

@@ -5,8 +5,10 @@ import type { Inbox, WebhookHealth } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
+import { PlanLink } from "../parts/plan-link.tsx";
 import { Shown } from "../parts/states.tsx";
 import { account } from "../session/account.ts";
+import { sells } from "../session/server.ts";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { CardSkeleton } from "./webhooks/card.tsx";
@@ -59,10 +61,12 @@ export function WebhooksPage() {
 function Limit({ used }: { used: number }) {
   const who = account.value;
   if (!who) return null;
-  const plan = who.status === "pending_verification" ? "until the card is verified" : `on the ${who.tier} plan`;
+  const isPending = who.status === "pending_verification";
+  const plan = isPending ? " until the card is verified" : sells() ? ` on the ${who.tier} plan` : "";
   return (
     <p class="small soft">
-      {used} of {who.enforced_webhooks} {plan} · <a href="/plan">See the plan</a>
+      {used} of {who.enforced_webhooks}
+      {plan} · <PlanLink />
     </p>
   );
 }

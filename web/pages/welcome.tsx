@@ -24,7 +24,7 @@ interface SetUp {
 /** The first visit: one request, and its delivery as it happens. */
 export function WelcomePage() {
   const setUp = useLoaded("welcome", setUpFirstVisit);
-  const isPending = account.value?.enforced_events_per_month === 0;
+  const isPending = account.value?.enforced_tier === null;
   return (
     <>
       <PageHead title="Send your first event" />

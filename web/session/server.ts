@@ -6,6 +6,9 @@ import { type Loaded, useLoaded } from "../stream/load.ts";
 /** What this server offers: sign-up, payments, plans. Null until it is known. */
 export const server = signal<About | null>(null);
 
+/** Whether plans are sold here: what is not, no page speaks of. Until it is known nothing is. */
+export const sells = (): boolean => (server.value?.payments ?? "off") !== "off";
+
 let asking: Promise<About> | null = null;
 
 /** Asks once, however many pages want to know, and again only after a failure. */

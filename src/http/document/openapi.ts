@@ -5,6 +5,7 @@ import type { ErasedEndpoint } from "../endpoint.ts";
 import { describeEndpoint } from "./operation.ts";
 import { parametersOf } from "./parameters.ts";
 import { documentPath } from "./path.ts";
+import { withoutSales } from "./unsold.ts";
 
 /** What the document says beside its operations. A tag that an endpoint has and this list has not fails a test. */
 const documentation = {
@@ -22,7 +23,7 @@ const documentation = {
     ].join("\n\n"),
   },
   tags: [
-    { name: "Accounts", description: "Create, read, upgrade and delete a tenant." },
+    { name: "Accounts", description: "Create, read, change and delete a tenant." },
     { name: "Billing", description: "The card, usage this month and every charge." },
     { name: "Sessions", description: "Session tokens (JWT) for all management calls, and the account's password." },
     { name: "API keys", description: "The key that authorises ingestion." },
@@ -62,7 +63,12 @@ const documentation = {
  * put right: the plugin replaces the parameters of a path by bare strings and drops the query beside them, unless Elysia
  * itself checks them (it does not: `respond.ts` does).
  */
-export async function writeDocument(endpoints: readonly ErasedEndpoint[], publicUrl: string): Promise<string> {
+export async function writeDocument(
+  all: readonly ErasedEndpoint[],
+  publicUrl: string,
+  isSelling: boolean,
+): Promise<string> {
+  const endpoints = isSelling ? all : all.filter(({ sells = false }) => !sells);
   const copy = new Elysia({ normalize: false });
   copy.use(
     openapi({
@@ -72,7 +78,7 @@ export async function writeDocument(endpoints: readonly ErasedEndpoint[], public
       // Otherwise every path with a dot counts as a file, `jwks.json` too.
       exclude: { staticFile: false },
       // Typed for 3.0, where the schemas of 3.1 do not fit.
-      documentation: documentation as object,
+      documentation: { ...documentation, tags: tagsOf(endpoints) } as object,
     }),
   );
   for (const endpoint of endpoints) {
@@ -84,8 +90,12 @@ export async function writeDocument(endpoints: readonly ErasedEndpoint[], public
   }
   const answer = await copy.handle(new Request(`http://localhost${documentPath}`));
   const document = withParameters((await answer.json()) as OpenApiDocument, endpoints);
-  return JSON.stringify({ ...document, servers: serversOf(publicUrl) });
+  const described = { ...document, servers: serversOf(publicUrl) };
+  return JSON.stringify(isSelling ? described : withoutSales(described));
 }
+
+const tagsOf = (endpoints: readonly ErasedEndpoint[]) =>
+  documentation.tags.filter(({ name }) => endpoints.some(({ tag }) => tag === name));
 
 /** The page at `/docs` takes the first: it may call none but the address under which it was opened. */
 const serversOf = (publicUrl: string) => [

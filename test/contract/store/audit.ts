@@ -55,7 +55,7 @@ export function auditContract(backend: StoreBackend): void {
     ];
 
     test.each(verbs)("%s notes its act once it has written, and not when it is refused", async (_, verb) => {
-      const act = newAct({ action: "plan.set", actor: "operator", via: "command of ada", address: "192.0.2.7" });
+      const act = newAct({ action: "tier.set", actor: "operator", via: "command of ada", address: "192.0.2.7" });
       const other = await world.tenant();
       await verb(tenant, act);
       const { entries, ...counted } = await list();
@@ -65,7 +65,7 @@ export function auditContract(backend: StoreBackend): void {
       expect(counted).toEqual({ total: 1, totalIsExact: true });
       await world.store.deleteTenant(other.key, 1);
       await verb(other, act).catch(refusalOf);
-      expect(await actions()).toEqual(["plan.set"]);
+      expect(await actions()).toEqual(["tier.set"]);
     });
 
     test("what is done by a replay, and that it is cancelled once", async () => {

@@ -10,6 +10,7 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { LeavingWebhook } from "../../parts/leaving-webhook.tsx";
 import { Panel } from "../../parts/panel.tsx";
+import { PlanLink } from "../../parts/plan-link.tsx";
 import { Empty } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 
@@ -103,7 +104,7 @@ function register(url: string, others: readonly Webhook[]): Promise<Webhook[]> {
   return saveWebhooks([...others, { url, name: inboxName }].map(toEntry));
 }
 
-/** The plan has no room for one more. */
+/** The account has no room for one more. */
 function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClose(): void }) {
   const [chosen, setChosen] = useState(registered[0]?.id ?? "");
   const leaving = registered.find(({ id }) => id === chosen);
@@ -120,9 +121,7 @@ function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClo
 
   return (
     <Dialog title="Replace a webhook with the inbox?" onClose={onClose}>
-      <p>
-        The {account.value?.tier} plan allows {allowed} in use.
-      </p>
+      <p>Your account may have {allowed} in use.</p>
       {registered.length > 1 && (
         <Choices
           legend="Webhook to replace"
@@ -138,7 +137,7 @@ function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClo
       )}
       {leaving && <LeavingWebhook key={leaving.id} webhook={leaving} when="This" />}
       <div class="buttons">
-        <a href="/plan">See the plan</a>
+        <PlanLink />
         <Button onClick={onClose}>Keep it</Button>
         <Button kind="danger" onClick={replace} disabled={!leaving}>
           Replace it

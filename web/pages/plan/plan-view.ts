@@ -8,7 +8,7 @@ export interface PlanView {
   readonly webhooks: number;
 }
 
-export type Plan = About["plans"][number];
+export type Plan = NonNullable<About["plans"]>[number];
 
 export async function readPlan(signal: AbortSignal): Promise<PlanView> {
   const [who, billing, webhooks] = await Promise.all([

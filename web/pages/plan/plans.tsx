@@ -8,11 +8,13 @@ import type { Upgrade } from "./upgrade-dialog.tsx";
 /** The plans side by side, and the way to a higher one. */
 export function Plans({
   view,
-  about: { plans, payments },
+  plans,
+  payments,
   onUpgrade,
 }: {
   view: PlanView;
-  about: About;
+  plans: readonly Plan[];
+  payments: About["payments"];
   onUpgrade(upgrade: Upgrade): void;
 }) {
   const { who, billing } = view;
@@ -26,7 +28,7 @@ export function Plans({
     }
     if (plan.tier === who.tier) return <span class="badge warn">Waiting for a payment</span>;
     if (plan.priceKobo === null) return <span class="soft small">Assigned by the operator of this server</span>;
-    if (i < current || payments === "off") return null;
+    if (i < current) return null;
     const { tier } = plan;
     const upgrade = { to: plan, from: who.tier, card: billing.card, enforced, payments };
     return (
@@ -63,7 +65,6 @@ export function Plans({
           </li>
         ))}
       </ul>
-      {payments === "off" && <p class="soft plans-note">This server takes no payments, so there are no paid plans.</p>}
       {payments === "sandbox" && (
         <p class="soft plans-note">
           Payments on this server are a sandbox: no real money moves, and the payment page offers test cards.

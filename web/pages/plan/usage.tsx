@@ -4,6 +4,7 @@ import { Panel } from "../../parts/panel.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { account } from "../../session/account.ts";
 import { quotaResetsAt, refusedOf } from "../../session/quota.ts";
+import { sells } from "../../session/server.ts";
 import type { PlanView } from "./plan-view.ts";
 
 const warnFrom = 0.8;
@@ -22,7 +23,7 @@ export function Usage({ view: { who: read, webhooks } }: { view: PlanView }) {
   const { text, tone } = words[who.status];
   return (
     <Panel
-      title={`${who.tier.slice(0, 1).toUpperCase()}${who.tier.slice(1)} plan`}
+      title={sells() ? `${who.tier.slice(0, 1).toUpperCase()}${who.tier.slice(1)} plan` : "Limits"}
       actions={<span class={`badge ${tone}`}>{text}</span>}
     >
       <div class="usage">
@@ -43,7 +44,7 @@ export function Usage({ view: { who: read, webhooks } }: { view: PlanView }) {
 
 function Quota({ who }: { who: Account }) {
   const { events_this_month: used, enforced_events_per_month: quota, refused_this_month: refused } = who;
-  if (quota === 0) {
+  if (who.enforced_tier === null) {
     return (
       <div>
         <p class="soft">Events this month</p>
@@ -51,7 +52,7 @@ function Quota({ who }: { who: Account }) {
       </div>
     );
   }
-  const share = used / quota;
+  const share = quota === 0 ? 1 : used / quota;
   const tone = share >= 1 ? "bad" : share >= warnFrom ? "warn" : "";
   // A minute is fine enough, and the text does not change under the reader.
   const resets = <Time at={quotaResetsAt(Math.floor(now.value / 60_000) * 60_000)} />;

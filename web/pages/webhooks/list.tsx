@@ -4,6 +4,7 @@ import type { Webhook, WebhookHealth } from "../../api/types.ts";
 import { inboxName, readWebhooks, saveWebhooks } from "../../api/webhooks.ts";
 import { Button } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
+import { PlanLink } from "../../parts/plan-link.tsx";
 import { say } from "../../parts/said.tsx";
 import { Empty } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
@@ -152,8 +153,7 @@ export function WebhookList({
         </div>
         {isFull && (
           <p class="soft small">
-            Your plan allows {limit === 1 ? "1 webhook" : `${limit} webhooks`}. Remove one, or{" "}
-            <a href="/plan">upgrade your plan</a>.
+            Your account may have {limit === 1 ? "1 webhook" : `${limit} webhooks`}. Remove one first. <PlanLink />
           </p>
         )}
       </div>

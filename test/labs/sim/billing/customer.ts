@@ -54,7 +54,7 @@ export function createCustomer({
         const result = await payments.upgrade(fresh, {
           tier,
           login,
-          act: { ...byAccount("192.0.2.1"), action: "plan.upgraded" },
+          act: { ...byAccount("192.0.2.1"), action: "tier.raised" },
         });
         counts.upgrades += 1;
         if (result.kind === "paid" && isHigherTier(tier, result.tenant.enforcedTier ?? "free")) {
