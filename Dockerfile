@@ -22,7 +22,7 @@ ENV POSTRIDER_DATA_DIR=/data POSTRIDER_HOST=0.0.0.0
 VOLUME /data
 EXPOSE 8080
 # An upgrade of a large database takes its time before the server listens.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=5m --start-interval=1s --retries=3 \
+HEALTHCHECK --interval=10s --timeout=5s --start-period=5m --retries=3 \
   CMD ["/usr/local/bin/postrider", "healthcheck"]
 ENTRYPOINT ["/usr/local/bin/postrider"]
 CMD ["serve"]

@@ -20,7 +20,7 @@ export const targets: readonly Target[] = [
     name: "linux-x64",
     bun: "bun-linux-x64",
     system: "linux",
-    needs: "Linux on x64 with AVX2 (Intel since 2013, AMD since 2015), glibc 2.17 or later, and nothing else.",
+    needs: "Linux on x64 with SSE4.2 (Intel since 2009, AMD since 2011), glibc 2.17 or later, and nothing else.",
     libraries: [...glibc, "ld-linux-x86-64.so.2"],
     debian: "amd64",
   },
@@ -36,7 +36,7 @@ export const targets: readonly Target[] = [
     name: "linux-x64-musl",
     bun: "bun-linux-x64-musl",
     system: "linux",
-    needs: "Linux on x64 with AVX2 and musl, and the C++ library: apk add libstdc++ (it brings libgcc).",
+    needs: "Linux on x64 with SSE4.2 and musl, and the C++ library: apk add libstdc++ (it brings libgcc).",
     libraries: ["libc.musl-x86_64.so.1", "libstdc++.so.6"],
   },
   {
@@ -55,7 +55,7 @@ export const targets: readonly Target[] = [
     name: "windows-x64",
     bun: "bun-windows-x64",
     system: "windows",
-    needs: "Windows 10 (1809) or later, or Windows Server 2019 or later, on x64 with AVX2.",
+    needs: "Windows 10 (1809) or later, or Windows Server 2019 or later, on x64 with SSE4.2.",
     libraries: [],
   },
 ];
