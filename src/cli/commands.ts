@@ -21,6 +21,7 @@ import { restartCommand } from "./restart.ts";
 import { resumeCommand } from "./resume.ts";
 import { crashCommand } from "./selftest/crash/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full/disk-full.ts";
+import { restoreTestCommand } from "./selftest/restore/restore.ts";
 import { sendCommand } from "./send/send.ts";
 import { serveCommand } from "./serve.ts";
 import { configCommand } from "./show-config.ts";
@@ -53,6 +54,7 @@ export const commands: readonly Command[] = [
   checkUrlCommand,
   crashCommand,
   diskFullCommand,
+  restoreTestCommand,
   licensesCommand,
   versionCommand,
   createCompletionCommand(() => commands),
