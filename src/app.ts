@@ -6,6 +6,8 @@ import { createApiKeyAuthentication, createApiKeys, createKeyUse } from "./accou
 import { credentialRoutes } from "./accounts/credential-routes.ts";
 import { createLogin } from "./accounts/login.ts";
 import { createPasswords, type PasswordCost } from "./accounts/password.ts";
+import { createPasswordResets, openResetFact } from "./accounts/password-reset.ts";
+import { passwordResetRoutes } from "./accounts/password-reset-routes.ts";
 import { accountRoutes } from "./accounts/routes.ts";
 import { sessionRoutes } from "./accounts/session-routes.ts";
 import { createSigningKeys } from "./accounts/signing-keys.ts";
@@ -56,6 +58,8 @@ import { type Clock, sleep } from "./lib/clock.ts";
 import type { DatabaseTime } from "./lib/database-clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
+import { createMail } from "./mail/mail.ts";
+import { mailRoutes } from "./mail/routes.ts";
 import { createMachineWatch } from "./maintenance/machine-watch.ts";
 import { createBrowserSessions } from "./operator/browser-session.ts";
 import { nodeRoutes } from "./operator/node-routes.ts";
@@ -174,6 +178,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     log,
     shed: (count) => server.shed(count),
+    onLowDisk: (figures) => mail?.notices.operator("disk.low", figures),
     onStorageFailure: (errorClass) => metrics.storageFailed(errorClass),
   });
   const { hasRoom } = machine.disk;
@@ -241,6 +246,20 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const inboxAddresses = createInboxAddresses({ secret: secretFor("inbox"), baseUrl: publicUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });
   const sender = createInboxSender({ addresses: inboxAddresses, inbox, network });
+  const mail =
+    config.mail &&
+    createMail({
+      settings: config.mail,
+      extraCa: config.extraCa,
+      store,
+      jobs,
+      clock,
+      log,
+      baseUrl: publicUrl,
+      open: (fact, now) => openResetFact(vault, fact, now),
+      onSent: metrics.mailSent,
+      onFailure: metrics.mailFailed,
+    });
   const engine = createEngine({
     settings: config,
     store,
@@ -254,6 +273,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     headerVault,
     sender,
     random,
+    ...(mail && { onNews: mail.notices.webhook }),
     isOutbound: ({ tenantId, url }) => !inboxAddresses.isInboxOf(tenantId, url),
   });
   const { dispatcher, deliveries, replayer, pace, failingWebhooks, tell } = engine;
@@ -279,6 +299,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     noteStranger: strangers.note,
     onFailure,
   });
+  const resets = createPasswordResets({
+    ...{ store, limits, clock, passwords, vault, log },
+    onQueued: mail?.outbox.wake ?? null,
+  });
   const billing = createBilling({
     settings: config,
     store,
@@ -293,6 +317,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ownUrl: address.localUrl,
     isPaused: () => pauses.isPaused("charges"),
     announce: (tenant) => announceChange(hub, tenant, "billing"),
+    ...(mail && { onFailed: mail.notices.chargeFailed }),
     removeTenant: (tenant) => accounts.remove(tenant, null),
     changeEmail: (tenant, email, origin) => accounts.changeEmail(tenant, email, origin),
     onUnknownLookUp: metrics.lookUpUnknown,
@@ -337,6 +362,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...billingRoutes({ store, clock, log, prices, payments }),
     ...(sandbox ? sandboxRoutes({ sandbox }) : []),
     ...sessionRoutes({ store, sessions, login }),
+    ...passwordResetRoutes({ resets }),
+    ...mailRoutes({ post: mail?.post ?? null, baseUrl: publicUrl }),
     ...credentialRoutes({ accounts, apiKeys, signingKeys, hub }),
     ...webhookRoutes({
       store,
@@ -448,6 +475,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       await engine.start();
       if (!pauses.isPaused("charges")) payments?.biller.start();
       backups.start();
+      mail?.start();
       machine.descriptors.start();
       warnOfForeignVariables(config.foreignVariables, log);
       const url = publicUrl();
@@ -505,7 +533,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     sender.close();
     hub.closeAll();
     answers.closeAll();
-    await Promise.allSettled([engine.flush(), keyUse.flush(), strangers.flush()]);
+    await Promise.allSettled([engine.flush(), keyUse.flush(), strangers.flush(), resets.flush()]);
+    await mail?.stop();
     await lastAnswers();
     machine.descriptors.stop();
     await store.close();

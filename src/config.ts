@@ -68,6 +68,8 @@ export interface Config {
   /** Price of a month, in kobo. */
   readonly proPriceKobo: number;
   readonly businessPriceKobo: number;
+  /** Null: no mail is sent. */
+  readonly mail: MailSettings | null;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly logFormat: "auto" | "json" | "text";
   /** Public URL and listener are both loopback (rules, section 1). */
@@ -100,7 +102,18 @@ export interface ClientConfig {
   readonly apiKey: string | null;
 }
 
-type Raw = Omit<Config, "localMode" | "s3" | "foreignVariables" | "tls" | "extraCa" | "payments"> & {
+/** Holds a password. */
+export interface MailSettings {
+  readonly smtpUrl: string;
+  readonly from: string;
+  /** Addresses of the operator. */
+  readonly operators: readonly string[];
+}
+
+type Raw = Omit<Config, "localMode" | "s3" | "foreignVariables" | "tls" | "extraCa" | "payments" | "mail"> & {
+  smtpUrl: string | null;
+  mailFrom: string | null;
+  operatorMail: readonly string[];
   tlsCert: string | null;
   tlsKey: string | null;
   extraCaFile: string | null;
@@ -141,7 +154,8 @@ export function loadConfig(
 /** @throws StartupError for what does not go together, or a file that cannot be read */
 export function toConfig(given: GivenSettings, env: Environment): Config {
   const raw = Object.fromEntries(Object.entries(given).map(([name, { value }]) => [name, value])) as unknown as Raw;
-  const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...plain } = raw;
+  const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...more } = raw;
+  const { smtpUrl, mailFrom, operatorMail, ...plain } = more;
   if ((tlsCert === null) !== (tlsKey === null)) {
     throw new StartupError("POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY must be set together. Try: set both, or neither.");
   }
@@ -181,6 +195,7 @@ export function toConfig(given: GivenSettings, env: Environment): Config {
     }),
     tls: tlsCert === null || tlsKey === null ? null : readTls(tlsCert, tlsKey),
     extraCa: extraCaFile === null ? null : readSetting("POSTRIDER_EXTRA_CA_FILE", extraCaFile),
+    mail: mailOf(smtpUrl, mailFrom, operatorMail),
     payments: paymentsOf(payments, paystackSecretKeys, paystackUrl, localMode),
     localMode,
     foreignVariables: withoutForeign(env).foreignVariables,
@@ -222,6 +237,19 @@ function paymentsOf(
     );
   }
   return { kind };
+}
+
+function mailOf(smtpUrl: string | null, from: string | null, operators: readonly string[]): MailSettings | null {
+  if ((smtpUrl === null) !== (from === null)) {
+    throw new StartupError(
+      "POSTRIDER_SMTP_URL and POSTRIDER_MAIL_FROM must be set together. Try: set both, or neither.",
+    );
+  }
+  if (smtpUrl !== null && from !== null) return { smtpUrl, from, operators };
+  if (operators.length === 0) return null;
+  throw new StartupError(
+    "POSTRIDER_OPERATOR_MAIL names who gets mail, but none can be sent. Try: POSTRIDER_SMTP_URL and POSTRIDER_MAIL_FROM, too.",
+  );
 }
 
 function readTls(certFile: string, keyFile: string): TlsSettings {

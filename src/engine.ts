@@ -3,7 +3,7 @@ import { createDeliver } from "./delivery/deliver.ts";
 import { createExhaustedDeliveries } from "./delivery/exhausted-deliveries.ts";
 import { createFailingWebhooks, type FailingWebhooks } from "./delivery/failing-webhooks.ts";
 import { createFailureLog } from "./delivery/failure-log.ts";
-import { createOwnEvents, type TellAccount } from "./delivery/own-events.ts";
+import { createOwnEvents, type OwnNews, type TellAccount } from "./delivery/own-events.ts";
 import type { HeaderVault } from "./delivery/own-headers.ts";
 import { type AccountPace, createAccountPace, type DeliveryRates } from "./delivery/queue/account-pace.ts";
 import type { DeliveryControl } from "./delivery/queue/control.ts";
@@ -74,6 +74,8 @@ export interface EngineDeps {
   signers: Signers;
   headerVault: Pick<HeaderVault, "open">;
   sender: Sender;
+  /** Told what accounts are told, whether or not any webhook asks for it. */
+  onNews?(news: OwnNews): void;
   /** 0 to 1; for the jitter of retries. */
   random(): number;
   /** Events that a bulk replay queues in one transaction. @default see `createReplayer` */
@@ -117,12 +119,16 @@ export function createEngine(deps: EngineDeps): Engine {
     failureLog: createFailureLog({ clock, log, store }),
     onReplayedRunEnded: createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() }).runEnded,
   });
-  const tell = createOwnEvents({
+  const tellByEvent = createOwnEvents({
     store,
     wake: (webhooks) => dispatcher.wake(webhooks),
     announce: announcer.accepted,
     log,
   });
+  const tell: TellAccount = (news) => {
+    deps.onNews?.(news);
+    return tellByEvent(news);
+  };
   const exhausted = createExhaustedDeliveries({ clock, tell });
   const failingWebhooks = createFailingWebhooks({
     store,

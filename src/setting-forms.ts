@@ -128,3 +128,13 @@ export function ratesOf(text: string): Record<string, number | null> | null {
 export const largestBody = 4 * 2 ** 20;
 
 export const setting = <T>(s: Setting<T>) => s;
+
+export function isSmtpUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, pathname, search, hash, username, password } = new URL(text);
+  const isPlain = /^\/?$/.test(pathname) && search === "" && hash === "";
+  const isDecodable = [username, password].every((part) => !/%(?![0-9a-f]{2})/i.test(part));
+  return (
+    /^smtps?:$/.test(protocol) && hostname !== "" && isPlain && isDecodable && (username === "") === (password === "")
+  );
+}

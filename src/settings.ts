@@ -10,6 +10,7 @@ import {
   defaultTimeZone,
   httpUrl,
   isDatabaseUrl,
+  isSmtpUrl,
   largestBody,
   listOf,
   metricsToken,
@@ -185,7 +186,7 @@ export const settings = {
   extraCaFile: setting({
     env: "POSTRIDER_EXTRA_CA_FILE",
     default: "",
-    doc: "PEM file with additional certificate authorities for deliveries.",
+    doc: "PEM file with additional certificate authorities for deliveries and mail.",
     example: "/etc/postrider/ca.pem",
     parse: optionalText,
   }),
@@ -317,6 +318,35 @@ export const settings = {
     example: "60000.50",
     sells: true,
     parse: nairaInKobo,
+  }),
+  smtpUrl: setting({
+    env: "POSTRIDER_SMTP_URL",
+    default: "",
+    doc: "`smtp://user:password@host:port` (587 if not given; TLS by STARTTLS) or `smtps://` (465). Mail is off when empty.",
+    example: "smtp://postrider:secret@mail.example.com:587",
+    isSecret: true,
+    masked: withoutPassword,
+    parse: (text): { value: string | null } | null => {
+      if (text === "") return { value: null };
+      return isSmtpUrl(text) ? { value: text } : null;
+    },
+  }),
+  mailFrom: setting({
+    env: "POSTRIDER_MAIL_FROM",
+    default: "",
+    doc: "Sender of the mails, an address or `Name <address>`; together with POSTRIDER_SMTP_URL.",
+    example: "Postrider <postrider@example.com>",
+    parse: (text): { value: string | null } | null => {
+      if (text === "") return { value: null };
+      return /^(?:[^<>"\r\n]{1,100} <[^\s@<>]+@[^\s@<>]+>|[^\s@<>]+@[^\s@<>]+)$/.test(text) ? { value: text } : null;
+    },
+  }),
+  operatorMail: setting({
+    env: "POSTRIDER_OPERATOR_MAIL",
+    default: "",
+    doc: "Comma-separated addresses that are told when the disk is low or the queue keeps growing.",
+    example: "ops@example.com",
+    parse: listOf((text) => (/^[^\s@<>]+@[^\s@<>]+$/.test(text) ? text : null)),
   }),
   logLevel: setting({
     env: "POSTRIDER_LOG_LEVEL",

@@ -4,6 +4,7 @@ import { EventPage } from "./pages/event.tsx";
 import { EventsPage } from "./pages/events.tsx";
 import { InboxPage } from "./pages/inbox.tsx";
 import { KeysPage } from "./pages/keys.tsx";
+import { NewPasswordPage } from "./pages/new-password.tsx";
 import { NotFoundPage, NowherePage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { PlanPage } from "./pages/plan.tsx";
@@ -24,7 +25,7 @@ import { Shell } from "./shell.tsx";
 export function App() {
   return (
     <LocationProvider scope={/^\/(?!docs|pay|v1|openapi)/}>
-      {isSignedIn.value ? <Inside /> : <Outside />}
+      {isSignedIn.value && location.pathname !== "/new-password" ? <Inside /> : <Outside />}
       <ShortcutHelp />
       <Said />
     </LocationProvider>
@@ -74,6 +75,7 @@ function Outside() {
     <Router>
       <Route path="/" component={wasHere ? SignInPage : StartPage} />
       <Route path="/sign-up" component={SignUpPage} />
+      <Route path="/new-password" component={NewPasswordPage} />
       {["/sign-in", ...Object.keys(views)].map((path) => (
         <Route key={path} path={path} component={SignInPage} />
       ))}

@@ -10,6 +10,7 @@ export default defineConfig({
     "./src/store/postgres/sandbox-schema.ts",
     "./src/store/postgres/inbox-schema.ts",
     "./src/store/postgres/audit-schema.ts",
+    "./src/store/postgres/mail-schema.ts",
   ],
   out: "./drizzle/postgres/migrations",
   breakpoints: true,

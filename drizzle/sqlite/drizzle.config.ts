@@ -8,6 +8,7 @@ export default defineConfig({
     "./src/store/sqlite/sandbox-schema.ts",
     "./src/store/sqlite/inbox-schema.ts",
     "./src/store/sqlite/audit-schema.ts",
+    "./src/store/sqlite/mail-schema.ts",
   ],
   out: "./drizzle/sqlite/migrations",
   breakpoints: true,

@@ -8,7 +8,7 @@ import { anyTier } from "../http/fields.ts";
 import { version } from "../version.ts";
 
 export interface AboutRouteDeps {
-  config: Pick<Config, "localMode" | "signup" | "payments">;
+  config: Pick<Config, "localMode" | "signup" | "payments" | "mail">;
   pauses: Pick<Pauses, "paused">;
   /** Price of a month of each tier, in kobo. */
   prices: Readonly<Record<Tier, number>>;
@@ -25,6 +25,7 @@ export const about = v.object({
     v.picklist(["sandbox", "paystack", "off"]),
     v.description("sandbox: what is sold can be tried without real money. off: nothing is sold."),
   ),
+  mail: v.pipe(v.boolean(), v.description("A link that sets a new password can be had by mail.")),
   paused: v.pipe(v.array(v.picklist(pausable)), v.description("What the operator has paused: deliveries, charges.")),
   limits: v.pipe(
     v.object({ webhooks: v.pipe(v.number(), v.integer()), eventsPerMonth: v.pipe(v.number(), v.integer()) }),
@@ -55,6 +56,7 @@ const aboutExample = {
   mode: "public",
   signup: "open",
   payments: "paystack",
+  mail: true,
   paused: [],
   limits: { webhooks: 1, eventsPerMonth: 10_000 },
 };
@@ -102,6 +104,7 @@ export function aboutRoutes({ config, pauses, prices, baseUrl }: AboutRouteDeps)
           mode: config.localMode ? "local" : "public",
           signup: config.signup,
           payments: config.payments.kind,
+          mail: config.mail !== null,
           paused: pauses.paused(),
           limits: plans.free,
           ...sold,

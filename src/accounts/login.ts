@@ -177,10 +177,7 @@ export function createLogin({
     },
 
     async logIn({ loginId, password }, address) {
-      // Only an e-mail has an @, and only a paid account's is a login id.
-      const tenant = loginId.includes("@")
-        ? await store.findTenantByLoginEmail(loginId.toLowerCase())
-        : await store.findTenant(loginId);
+      const tenant = await findByLoginId(store, loginId);
       const account = tenant?.id ?? loginId.toLowerCase();
       if (!(await isPassword(tenant, account, password, address)) || tenant === null) {
         tellFailure(tenant, address);
@@ -205,6 +202,10 @@ export function createLogin({
     },
   };
 }
+
+/** Only an e-mail has an @, and only a paid account's is a login id. */
+export const findByLoginId = (store: Pick<Store, "findTenant" | "findTenantByLoginEmail">, loginId: string) =>
+  loginId.includes("@") ? store.findTenantByLoginEmail(loginId.toLowerCase()) : store.findTenant(loginId);
 
 const failureKey = (account: string, from: string) => `${account} ${from}`;
 

@@ -180,6 +180,12 @@ export const loginBody = jsonObject({ loginId: text(254), password: givenPasswor
 
 export const loginExample = { loginId: "t5k2m8q0w3r7xa", password: "y7Kd@3mNq8Rw#Tz5Hb2v" };
 
+export const forgotPasswordBody = jsonObject({ loginId: text(254) });
+
+export const resetPasswordBody = jsonObject({ token: text(100), new_password: newPassword });
+
+export const resetTokenExample = "8d0f4nq2c6t1x5v9b3m7k1j5h9g3f7d1s5a9p3y7";
+
 export const authenticated = v.object({
   status: v.literal("authenticated"),
   token: v.pipe(v.string(), v.description("A JWT, valid for two hours.")),

@@ -12,6 +12,14 @@ import type { ChargeAnswer, ChargeState, PaymentProcessor, Rejected, Unknown } f
 import { bankPatienceMs, dayMs, nextLookUpAt, operatorPauseMs, resendPauseMs, upgradePatienceMs } from "./terms.ts";
 import { judgePayment, type PaymentVerdict } from "./verdict.ts";
 
+export interface FailedCharge {
+  readonly amountKobo: number;
+  readonly reason: string;
+  /** Null: it is not tried again by itself. */
+  readonly retryAt: number | null;
+  readonly isSuspended: boolean;
+}
+
 export interface ChargingDeps {
   store: Store;
   clock: Pick<Clock, "now">;
@@ -23,6 +31,8 @@ export interface ChargingDeps {
   returnUrl(): string;
   /** Something of the account's standing or plan may have changed. */
   announce(tenant: Tenant): void;
+  /** A charge that nobody waits for has failed. */
+  onFailed?(tenant: Tenant, charge: FailedCharge): void;
 }
 
 /**
@@ -263,6 +273,15 @@ export function createCharging(deps: ChargingDeps): Charging {
     const tenant = await store.failCharge(charge.reference, failure, after, now);
     log.write("info", "payment.failed", { kind: charge.kind, reason, after: after?.kind ?? "none" });
     if (tenant) announce(tenant);
+    if (tenant && charge.kind === "subscription") {
+      const retryAt = after?.kind === "retry" ? after.at : null;
+      deps.onFailed?.(tenant, {
+        amountKobo: charge.amountKobo,
+        reason,
+        retryAt,
+        isSuspended: after?.kind === "suspend",
+      });
+    }
   }
 
   return {

@@ -14,7 +14,7 @@ import type { Store } from "../store/store.ts";
 import { type Biller, createBiller } from "./biller.ts";
 import type { BillingCalendar } from "./calendar.ts";
 import { createCardVault } from "./card-vault.ts";
-import { createCharging, newVerification, processorId } from "./charging.ts";
+import { type ChargingDeps, createCharging, newVerification, processorId } from "./charging.ts";
 import { createEarlierLife } from "./earlier-life.ts";
 import { createInvoicing, type Invoicing } from "./invoicing.ts";
 import { watchLookUps } from "./look-up-watch.ts";
@@ -43,6 +43,7 @@ export interface PaymentDeps {
   /** `{base_url}`; known once the server listens. */
   baseUrl(): string;
   announce(tenant: Tenant): void;
+  onFailed?: ChargingDeps["onFailed"];
   removeTenant(tenant: Tenant): Promise<void>;
   /** For metrics: after every look-up whose answer says nothing. */
   onUnknownLookUp(): void;
@@ -95,7 +96,17 @@ export function createPayments(deps: PaymentDeps): Payments {
   const references = createReferences(deps.referenceSecret);
   const earlierLife = createEarlierLife({ store, clock, log, processor, references });
   const invoicing = createInvoicing({ store, calendar, prices });
-  const charging = createCharging({ store, clock, log, processor, cards, calendar, returnUrl, announce });
+  const charging = createCharging({
+    store,
+    clock,
+    log,
+    processor,
+    cards,
+    calendar,
+    returnUrl,
+    announce,
+    ...(deps.onFailed && { onFailed: deps.onFailed }),
+  });
   const biller = createBiller({
     store,
     clock,

@@ -13,6 +13,7 @@ import { healthcheckCommand } from "./healthcheck.ts";
 import { createHelpCommand } from "./help.ts";
 import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
+import { mailTestCommand } from "./mail.ts";
 import { moveCommand } from "./move.ts";
 import { nodesCommand } from "./nodes.ts";
 import { rotateTokenCommand, tokenCommand } from "./operator.ts";
@@ -40,6 +41,7 @@ export const commands: readonly Command[] = [
   ...replayCommands,
   ...tenantCommands,
   auditCommand,
+  mailTestCommand,
   nodesCommand,
   tokenCommand,
   rotateTokenCommand,

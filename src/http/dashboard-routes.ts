@@ -8,6 +8,7 @@ const views = [
   "/",
   "/sign-in",
   "/sign-up",
+  "/new-password",
   "/welcome",
   "/events",
   "/events/:id",

@@ -148,6 +148,16 @@ export function createMetrics(sources: MetricSources) {
     help: "Log lines suppressed because there were too many of their kind.",
     registers,
   });
+  const mails = new Counter({
+    name: "postrider_mails_sent_total",
+    help: "Mails that the SMTP server has taken.",
+    registers,
+  });
+  const failedMails = new Counter({
+    name: "postrider_mail_failures_total",
+    help: "Attempts to send a mail that the SMTP server did not take.",
+    registers,
+  });
   const unknownLookUps = new Counter({
     name: "postrider_payment_lookups_unknown_total",
     help: "Payment look-ups at the processor that gave no conclusive answer.",
@@ -226,6 +236,8 @@ export function createMetrics(sources: MetricSources) {
     refused: (code: string) => refusals.inc({ code }),
     loginFailed: (kind: LoginKind) => failedLogins.inc({ kind }),
     storageFailed: (errorClass: StorageErrorClass) => storageErrors.inc({ class: errorClass }),
+    mailSent: () => mails.inc(),
+    mailFailed: () => failedMails.inc(),
     lineLeftOut: () => leftOutLines.inc(),
     lookUpUnknown: () => unknownLookUps.inc(),
     connectionsShed: (count: number) => shedConnections.inc(count),

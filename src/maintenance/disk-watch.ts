@@ -13,6 +13,8 @@ export interface DiskWatchOptions {
   minFreeBytes: number;
   clock: Pick<Clock, "monotonicMs">;
   log: Log;
+  /** Told when the floor is crossed downwards. */
+  onLow?(figures: { freeBytes: number; floorBytes: number }): void;
   /** @default what the system says */
   freeBytesOf?(folder: string): number;
 }
@@ -32,6 +34,7 @@ export function createDiskWatch({
   minFreeBytes,
   clock,
   log,
+  onLow,
   freeBytesOf = readFreeBytes,
 }: DiskWatchOptions): DiskWatch {
   let readAt = Number.NEGATIVE_INFINITY;
@@ -55,8 +58,10 @@ export function createDiskWatch({
     if (isLow === told.isLow || now - told.at < longestSilenceMs) return;
     told = { isLow, at: now };
     const figures = { freeBytes: free, floorBytes: minFreeBytes };
-    if (isLow) log.write("warn", "disk.low", { ...figures, effect: "no events are accepted" });
-    else log.write("info", "disk.enough", { ...figures, refused });
+    if (isLow) {
+      log.write("warn", "disk.low", { ...figures, effect: "no events are accepted" });
+      onLow?.(figures);
+    } else log.write("info", "disk.enough", { ...figures, refused });
     refused = 0;
   }
 

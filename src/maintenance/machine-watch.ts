@@ -1,7 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createDescriptorWatch, type DescriptorWatch, type DescriptorWatchDeps } from "./descriptor-watch.ts";
-import { createDiskWatch, type DiskWatch } from "./disk-watch.ts";
+import { createDiskWatch, type DiskWatch, type DiskWatchOptions } from "./disk-watch.ts";
 import { createIdClockWatch } from "./id-clock-watch.ts";
 import { createStorageWatch, type StorageWatch, type StorageWatchDeps } from "./storage-watch.ts";
 
@@ -23,12 +23,13 @@ export interface MachineWatchDeps {
   /** See `DescriptorWatchDeps`. */
   shed: DescriptorWatchDeps["shed"];
   onStorageFailure: StorageWatchDeps["onFailure"];
+  onLowDisk: NonNullable<DiskWatchOptions["onLow"]>;
 }
 
 export function createMachineWatch(deps: MachineWatchDeps): MachineWatch {
-  const { folder, minFreeBytes, clock, log, shed, onStorageFailure } = deps;
+  const { folder, minFreeBytes, clock, log, shed, onStorageFailure, onLowDisk } = deps;
   return {
-    disk: createDiskWatch({ folder, minFreeBytes, clock, log }),
+    disk: createDiskWatch({ folder, minFreeBytes, clock, log, onLow: onLowDisk }),
     storage: createStorageWatch({ clock, log, onFailure: onStorageFailure }),
     descriptors: createDescriptorWatch({ clock, log, shed }),
     idClock: createIdClockWatch(log, clock.now),

@@ -20,6 +20,7 @@ import type { DeliveryVerbs } from "./deliveries.ts";
 import type { FailingWebhookVerbs } from "./failing-webhooks.ts";
 import type { FailureVerbs } from "./failures.ts";
 import type { InboxVerbs } from "./inbox.ts";
+import type { MailVerbs } from "./mail.ts";
 import type { RetentionVerbs } from "./retention.ts";
 import type { StatVerbs } from "./stats.ts";
 
@@ -50,6 +51,7 @@ export interface Store
     StatVerbs,
     InboxVerbs,
     AuditVerbs,
+    MailVerbs,
     BillingVerbs,
     MaintenanceVerbs,
     RetentionVerbs,

@@ -224,6 +224,8 @@ test("the matrix covers what the specification lists", () => {
     "POST /v1/tenants",
     "GET /v1/tenants/:tenantId/status",
     "POST /v1/tenants/auth/login",
+    "POST /v1/tenants/auth/forgot-password",
+    "POST /v1/tenants/auth/reset-password",
     "GET /v1/tenants/:tenantId/jwks.json",
   ]);
   expect(server.app.endpoints.filter(({ access }) => access === "api_key").map(name)).toEqual([

@@ -62,6 +62,7 @@ describe("loadConfig", () => {
       logLevel: "info",
       logFormat: "auto",
       localMode: true,
+      mail: null,
       foreignVariables: [],
     });
   });
@@ -153,6 +154,33 @@ describe("variables of a container platform", () => {
   });
 });
 
+describe("mail", () => {
+  const smtp = { POSTRIDER_SMTP_URL: "smtp://relay:p%40ss@mail.example.com", POSTRIDER_MAIL_FROM: "relay@example.com" };
+
+  test("is on with an SMTP server and a sender, and tells whom the operator names", () => {
+    expect(load({ ...smtp, POSTRIDER_OPERATOR_MAIL: "a@example.com, b@example.com" }).mail).toEqual({
+      smtpUrl: smtp.POSTRIDER_SMTP_URL,
+      from: "relay@example.com",
+      operators: ["a@example.com", "b@example.com"],
+    });
+  });
+
+  test.each([
+    [{ POSTRIDER_SMTP_URL: smtp.POSTRIDER_SMTP_URL }, "must be set together"],
+    [{ POSTRIDER_MAIL_FROM: smtp.POSTRIDER_MAIL_FROM }, "must be set together"],
+    [{ POSTRIDER_OPERATOR_MAIL: "a@example.com" }, "none can be sent"],
+    [{ ...smtp, POSTRIDER_SMTP_URL: "http://mail.example.com" }, "POSTRIDER_SMTP_URL"],
+    [{ ...smtp, POSTRIDER_SMTP_URL: "smtp://relay@mail.example.com" }, "POSTRIDER_SMTP_URL"],
+    [{ ...smtp, POSTRIDER_SMTP_URL: "smtp://relay:50%@mail.example.com" }, "POSTRIDER_SMTP_URL"],
+    [{ ...smtp, POSTRIDER_MAIL_FROM: "Postrider" }, "POSTRIDER_MAIL_FROM"],
+    [{ ...smtp, POSTRIDER_OPERATOR_MAIL: "ops" }, "POSTRIDER_OPERATOR_MAIL"],
+  ])("%o stops the start, without a password", (env, words) => {
+    const refusal = refusalOf(env);
+    expect(refusal).toContain(words);
+    expect(refusal).not.toMatch(/p%40ss|50%/);
+  });
+});
+
 describe("a setting from a file", () => {
   const token = "scrape-4d1f9a7c2b60e85317aa";
   const variable = "POSTRIDER_METRICS_TOKEN_FILE";
@@ -176,7 +204,8 @@ describe("a setting from a file", () => {
       const isAddress = /^\w+:\/\//.test(setting.example);
       expect(fileVariable(setting)).toBe(isAddress || setting.isSecret ? `${env}_FILE` : null);
       const given = { [`${env}_FILE`]: fileWith(setting.example) };
-      if (fileVariable(setting)) expect(() => load(given)).not.toThrow();
+      const beside = env === settings.smtpUrl.env ? { [settings.mailFrom.env]: settings.mailFrom.example } : {};
+      if (fileVariable(setting)) expect(() => load({ ...beside, ...given })).not.toThrow();
       else expect(refusalOf(given)).toStartWith(`${env}_FILE is not a setting. Try: `);
     },
   );

@@ -17,6 +17,7 @@ import { failingWebhooksContract } from "./store/failing-webhooks.ts";
 import { failuresContract } from "./store/failures.ts";
 import { inboxContract } from "./store/inbox.ts";
 import { listsContract } from "./store/lists.ts";
+import { mailContract } from "./store/mail.ts";
 import { maintenanceContract } from "./store/maintenance.ts";
 import { meteringContract } from "./store/metering.ts";
 import { orderContract } from "./store/order.ts";
@@ -57,6 +58,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   meteringContract,
   inboxContract,
   auditContract,
+  mailContract,
   listsContract,
   verificationsContract,
   chargesContract,

@@ -75,6 +75,12 @@ export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds:
   await store.rotateSigningSecret(tenant.key, new Uint8Array(60), clock.now() + 1_000, clock.now());
   await store.endSession("session", clock.now() + 1_000_000);
   await store.rememberLogin(tenant.key, "192.0.2.1", clock.now(), newAct({ detail: { of: ["\u0000 🚀"] } }));
+  const order = {
+    kind: "password.reset",
+    recipient: tenant.email.toLowerCase(),
+    fact: { of: "\u0000 🚀", n: 1 },
+  } as const;
+  await store.orderPasswordReset(tenant.key, new Uint8Array(32), order, clock.now());
   await store.keepInboxDelivery(tenant.key, newInboxDelivery({ id: "in_1", answeredStatus: null }), 100);
   await store.keepInboxDelivery(tenant.key, newInboxDelivery({ id: "in_2", body: new Uint8Array() }), 100);
   const counts = { minute: 5, accepted: 1, delivered: 2, failed: 3, attempts: 4 };

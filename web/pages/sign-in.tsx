@@ -66,6 +66,7 @@ export function SignInPage() {
           <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
             Sign in
           </Button>
+          <a href="/new-password">Forgot your password?</a>
           <a href="/" onClick={goToStart}>
             Create an account
           </a>

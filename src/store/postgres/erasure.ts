@@ -19,6 +19,7 @@ const tenantTables = [
   "inbox_delivery",
   "inbox_setting",
   "login_address",
+  "password_reset",
   "webhook",
   "api_key",
   "signing_key",

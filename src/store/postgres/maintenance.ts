@@ -2,6 +2,7 @@ import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
 import { auditLifetimeMs } from "../../domain/audit.ts";
 import { knownAddressLifetimeMs } from "../../domain/credentials.ts";
 import { unavailable } from "../../domain/errors.ts";
+import { mailRules } from "../../domain/mail.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { MaintenanceVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -26,11 +27,13 @@ const outlived = [
   { text: deleteUpTo("signing_key", "retires_at"), ageMs: 0 },
   { text: deleteUpTo("signing_secret", "expires_at"), ageMs: 0 },
   { text: deleteUpTo("audit", "at"), ageMs: auditLifetimeMs },
+  { text: deleteUpTo("password_reset", "expires_at"), ageMs: 0 },
+  { text: deleteUpTo("mail", "sent_at", "due_at is null and"), ageMs: mailRules.intervalMs },
 ];
 
-function deleteUpTo(table: string, column: string): string {
+function deleteUpTo(table: string, column: string, condition = ""): string {
   return `delete from ${table} where ctid = any(array(
-    select ctid from ${table} where ${column} <= $1::bigint order by ${column} limit $2::int)) returning 1`;
+    select ctid from ${table} where ${condition} ${column} <= $1::bigint order by ${column} limit $2::int)) returning 1`;
 }
 
 /** Changes that every node has heeded which is not known to be dead. One that joins later has kept nothing from before. */

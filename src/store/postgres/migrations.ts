@@ -17,6 +17,7 @@ import attemptDurations from "../../../drizzle/postgres/migrations/0015_attempt_
 import webhookStats from "../../../drizzle/postgres/migrations/0016_webhook_stats.sql" with { type: "text" };
 import audit from "../../../drizzle/postgres/migrations/0017_audit.sql" with { type: "text" };
 import keptOtherwise from "../../../drizzle/postgres/migrations/0018_kept_otherwise.sql" with { type: "text" };
+import mail from "../../../drizzle/postgres/migrations/0019_mail.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -49,6 +50,7 @@ export const migrations: readonly Migration[] = [
   { name: "0016_webhook_stats", sql: webhookStats },
   { name: "0017_audit", sql: audit },
   { name: "0018_kept_otherwise", sql: keptOtherwise },
+  { name: "0019_mail", sql: mail },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -35,6 +35,7 @@ import { createLanes } from "./lanes.ts";
 import { createLimits } from "./limits.ts";
 import { orderVerbs } from "./lines.ts";
 import { createListener } from "./listener.ts";
+import { mailVerbs } from "./mail.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { migrate, migrations } from "./migrations.ts";
@@ -260,6 +261,7 @@ export async function openPostgresStore({
     ...statVerbs(connection),
     ...inboxVerbs(connection),
     ...auditVerbs(connection),
+    ...mailVerbs(connection),
     ...billingVerbs(connection),
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),

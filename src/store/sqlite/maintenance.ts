@@ -3,6 +3,7 @@ import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
 import { auditLifetimeMs } from "../../domain/audit.ts";
 import { knownAddressLifetimeMs } from "../../domain/credentials.ts";
 import { unavailable } from "../../domain/errors.ts";
+import { mailRules } from "../../domain/mail.ts";
 import { keptAfterErasure } from "../audit.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -26,6 +27,7 @@ const tenantTables = [
   "inbox_delivery",
   "inbox_setting",
   "login_address",
+  "password_reset",
   "webhook",
   "api_key",
   "signing_key",
@@ -67,6 +69,8 @@ export function maintenanceVerbs(
     { statement: deleteUpTo(client, "signing_key", "retires_at"), ageMs: 0 },
     { statement: deleteUpTo(client, "signing_secret", "expires_at"), ageMs: 0 },
     { statement: deleteUpTo(client, "audit", "at"), ageMs: auditLifetimeMs },
+    { statement: deleteUpTo(client, "password_reset", "expires_at"), ageMs: 0 },
+    { statement: deleteUpTo(client, "mail", "sent_at", "due_at is null and"), ageMs: mailRules.intervalMs },
   ];
 
   /** Whole events with their deliveries and attempts, so that what is left always begins at the first one. */
@@ -159,8 +163,8 @@ export function maintenanceVerbs(
 const masterKeyUseless = () =>
   unavailable("The master key does not match the stored secrets.", "storage_unavailable", 30);
 
-function deleteUpTo(client: Database, table: string, column: string) {
+function deleteUpTo(client: Database, table: string, column: string, condition = "") {
   return client.prepare(
-    `delete from ${table} where rowid in (select rowid from ${table} where ${column} <= ?1 order by ${column} limit ?2)`,
+    `delete from ${table} where rowid in (select rowid from ${table} where ${condition} ${column} <= ?1 order by ${column} limit ?2)`,
   );
 }

@@ -31,6 +31,7 @@ import { createFailureLedger } from "./failure-ledger.ts";
 import { createTenantHolder } from "./held-tenants.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { orderVerbs } from "./lines.ts";
+import { mailVerbs } from "./mail.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { canCheckpointElsewhere, databaseFile, databaseSizes, openDatabase } from "./open.ts";
@@ -160,6 +161,7 @@ export function openSqliteStore({
     ...statVerbs(connection),
     ...inboxVerbs(connection),
     ...auditVerbs(connection),
+    ...mailVerbs(connection),
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...webhookUseVerbs(connection),
     ...retentionVerbs(connection, failures),

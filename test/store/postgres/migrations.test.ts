@@ -10,6 +10,7 @@ import * as audit from "../../../src/store/postgres/audit-schema.ts";
 import * as billing from "../../../src/store/postgres/billing-schema.ts";
 import * as events from "../../../src/store/postgres/event-schema.ts";
 import * as inbox from "../../../src/store/postgres/inbox-schema.ts";
+import * as mail from "../../../src/store/postgres/mail-schema.ts";
 import { type Migration, migrate, migrations } from "../../../src/store/postgres/migrations.ts";
 import * as nodes from "../../../src/store/postgres/node-schema.ts";
 import * as sandbox from "../../../src/store/postgres/sandbox-schema.ts";
@@ -17,12 +18,13 @@ import * as rest from "../../../src/store/postgres/schema.ts";
 import * as sqliteAudit from "../../../src/store/sqlite/audit-schema.ts";
 import * as sqliteBilling from "../../../src/store/sqlite/billing-schema.ts";
 import * as sqliteInbox from "../../../src/store/sqlite/inbox-schema.ts";
+import * as sqliteMail from "../../../src/store/sqlite/mail-schema.ts";
 import * as sqliteSandbox from "../../../src/store/sqlite/sandbox-schema.ts";
 import * as sqliteRest from "../../../src/store/sqlite/schema.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
 const folder = join(import.meta.dir, "../../../drizzle/postgres/migrations");
-const schema = { ...rest, ...events, ...nodes, ...billing, ...sandbox, ...inbox, ...audit };
+const schema = { ...rest, ...events, ...nodes, ...billing, ...sandbox, ...inbox, ...audit, ...mail };
 
 describe("migrations", () => {
   test("the list is the folder, in its order", async () => {
@@ -52,6 +54,7 @@ describe("the schema is that of SQLite, but for", () => {
     ...sqliteInbox,
     ...sqliteSandbox,
     ...sqliteAudit,
+    ...sqliteMail,
   }).flatMap((one) => (is(one, SQLiteTable) ? columnsOf(sqliteTable(one)) : []));
 
   test("what one node alone has", () => {

@@ -8,6 +8,7 @@ import { latencyBucket } from "../../../src/store/latency.ts";
 import * as auditSchema from "../../../src/store/sqlite/audit-schema.ts";
 import * as billingSchema from "../../../src/store/sqlite/billing-schema.ts";
 import * as inboxSchema from "../../../src/store/sqlite/inbox-schema.ts";
+import * as mailSchema from "../../../src/store/sqlite/mail-schema.ts";
 import { migrate, migrations } from "../../../src/store/sqlite/migrations.ts";
 import { createQueries } from "../../../src/store/sqlite/queries.ts";
 import * as sandboxSchema from "../../../src/store/sqlite/sandbox-schema.ts";
@@ -35,7 +36,7 @@ describe("migrations", () => {
     const last = String(entries.length - 1).padStart(4, "0");
     const generated = await Bun.file(join(folder, `migrations/meta/${last}_snapshot.json`)).json();
     const today = await generateSQLiteDrizzleJson(
-      { ...schema, ...billingSchema, ...sandboxSchema, ...inboxSchema, ...auditSchema },
+      { ...schema, ...billingSchema, ...sandboxSchema, ...inboxSchema, ...auditSchema, ...mailSchema },
       generated.prevId,
     );
     expect(await generateSQLiteMigration(generated, today)).toEqual([]);

@@ -63,8 +63,7 @@ export function NewAccount({ account: { tenant_id: id, password = "" } }: { acco
           </div>
         </div>
         <p class="notice warn">
-          The password is shown only now. If you leave this page without saving it, nobody can show it again, and only
-          the operator of this server can reset it.
+          The password is shown only now. If you leave this page without saving it, nobody can show it again.
         </p>
         <Refusal of={attempt} />
         <div class="buttons">

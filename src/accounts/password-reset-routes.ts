@@ -1,0 +1,69 @@
+import { accepted, type ErasedEndpoint, endpoint, noContent } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
+import * as m from "./model.ts";
+import type { PasswordResets } from "./password-reset.ts";
+
+const tag = "Sessions";
+
+const tooMany = failure(
+  "Too many password resets from this address.",
+  "too_many_resets",
+  "At most 20 password resets in 15 minutes can be asked for from one address; retry after the number of seconds in Retry-After.",
+);
+
+/** A new password for who has lost the old one: a mail with a link, and what its page sends (rules, section 16). */
+export function passwordResetRoutes({ resets }: { resets: PasswordResets }): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/auth/forgot-password",
+        tag,
+        summary: "Ask for a mail with a link that sets a new password",
+        description:
+          "The answer is the same whether or not there is such an account. The link goes to the account's e-mail address, works once " +
+          "and for an hour; one an hour is sent.",
+        access: "none",
+        body: m.forgotPasswordBody,
+        bodyExample: { loginId: m.loginExample.loginId },
+        limit: ({ address }) => resets.check(address),
+        responses: {
+          202: { description: "If there is such an account and its address can get mail, the mail is on its way." },
+          400: invalidRequest("loginId is required.", "field_required"),
+          403: failure(
+            "This server sends no mail.",
+            "mail_off",
+            "This server sends no mail; ask its operator for a new password.",
+          ),
+          429: tooMany,
+        },
+      },
+      async ({ body, address }) => {
+        await resets.order(body.loginId, address);
+        return accepted();
+      },
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/auth/reset-password",
+        tag,
+        summary: "Set a new password by such a link",
+        description: "`token` is what stands behind the # of the link. Every session of the account ends.",
+        access: "none",
+        body: m.resetPasswordBody,
+        bodyExample: { token: m.resetTokenExample, new_password: "Corr3ct#Horse" },
+        responses: {
+          204: { description: "The password is set." },
+          400: invalidRequest("The link is not valid any more; ask for another one.", "reset_link_invalid"),
+          429: tooMany,
+        },
+      },
+      async ({ body, address }) => {
+        await resets.use(body.token, body.new_password, address);
+        return noContent();
+      },
+    ),
+  ];
+}

@@ -1,0 +1,14 @@
+/** When the operator is told that the queue grows: by looks at it, the oldest first. */
+export const queueWatch = {
+  everyMs: 5 * 60_000,
+  /** Half an hour. */
+  looks: 7,
+  /** Fewer are gone in seconds, whatever made them wait. */
+  least: 1_000,
+} as const;
+
+/** It is long, and was longer at each look than at the one before. */
+export const isGrowing = (depths: readonly number[]): boolean =>
+  depths.length >= queueWatch.looks &&
+  (depths.at(-1) ?? 0) >= queueWatch.least &&
+  depths.every((depth, n) => n === 0 || depth > (depths[n - 1] ?? 0));

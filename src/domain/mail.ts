@@ -1,0 +1,98 @@
+/**
+ * The outbox: for each kind of mail and each recipient what waits to be said, in one mail.
+ *
+ *             ┌───────────────── sent, and nothing came meanwhile ───────────────┐
+ *             ▼                                                                  │
+ *   nothing waits ──queue──▶ due: at once, or an hour after the last one ──▶ being sent ──▶ sent: what came meanwhile is due
+ *             ▲                  ▲    └──queue──▶ says one thing more                │                 an hour later
+ *             │                  └──────── refused: a minute later, then two … 60 ───┤
+ *             └───────────────────────── refused a day after it was queued ──────────┘
+ */
+export const mailKinds = [
+  "password.reset",
+  "webhook.failing",
+  "webhook.disabled",
+  "charge.failed",
+  "disk.low",
+  "queue.growing",
+] as const;
+export type MailKind = (typeof mailKinds)[number];
+
+export const mailRules = {
+  /** Between two mails of one kind to one recipient. */
+  intervalMs: 60 * 60 * 1000,
+  /** After which one that cannot be sent is given up. */
+  lifetimeMs: 24 * 60 * 60 * 1000,
+  /** Things that one mail says; of more it says how many. */
+  facts: 20,
+  /** Mails that wait, in all. */
+  waiting: 10_000,
+} as const;
+
+/** What a mail says, in the fields of its kind (`src/mail/letters.ts`). It may wait on disk: secrets in it are sealed. */
+export type MailFact = Readonly<Record<string, string | number | null>>;
+
+/** What is known of a kind of mail to a recipient. */
+export interface MailState {
+  /** What waits to be said, the oldest first. */
+  readonly facts: readonly MailFact[];
+  /** So many more. */
+  readonly leftOut: number;
+  /** When the first of them was queued. */
+  readonly queuedAt: number;
+  /** Null: nothing waits. */
+  readonly dueAt: number | null;
+  /** In vain, for what waits. */
+  readonly attempts: number;
+  /** Null: none was sent yet. One that was given up without any was sent at 0. */
+  readonly sentAt: number | null;
+}
+
+export interface MailPlace {
+  readonly kind: MailKind;
+  /** An address in lower case: however it is written, it is one inbox. */
+  readonly recipient: string;
+}
+
+export interface WaitingMail extends MailPlace {
+  readonly state: MailState;
+}
+
+const nothing: MailState = { facts: [], leftOut: 0, queuedAt: 0, dueAt: null, attempts: 0, sentAt: null };
+
+/** One of this kind went to the recipient within the hour, or waits to. */
+export const isRecent = (state: MailState | null, now: number): boolean =>
+  state !== null && (state.dueAt !== null || (state.sentAt !== null && state.sentAt > now - mailRules.intervalMs));
+
+export function queued(before: MailState | null, fact: MailFact, now: number): MailState {
+  const { facts, leftOut, dueAt, sentAt, ...rest } = before ?? nothing;
+  if (dueAt !== null) {
+    const isFull = facts.length >= mailRules.facts;
+    return { ...rest, dueAt, sentAt, facts: isFull ? facts : [...facts, fact], leftOut: leftOut + (isFull ? 1 : 0) };
+  }
+  const earliest = sentAt === null ? now : sentAt + mailRules.intervalMs;
+  return { facts: [fact], leftOut: 0, queuedAt: now, dueAt: Math.max(now, earliest), attempts: 0, sentAt };
+}
+
+/** @param said what was sent; the state may have more by now */
+export function sent(state: MailState, said: MailState, now: number): MailState {
+  const facts = state.facts.slice(said.facts.length);
+  const leftOut = state.leftOut - said.leftOut;
+  if (facts.length === 0 && leftOut === 0) return { ...nothing, sentAt: now };
+  return { facts, leftOut, queuedAt: now, dueAt: now + mailRules.intervalMs, attempts: 0, sentAt: now };
+}
+
+const firstRetryMs = 60_000;
+const longestRetryMs = 60 * 60_000;
+
+export function notSent(state: MailState, now: number): MailState {
+  if (now - state.queuedAt >= mailRules.lifetimeMs) return { ...nothing, sentAt: state.sentAt ?? 0 };
+  const pauseMs = Math.min(longestRetryMs, firstRetryMs * 2 ** state.attempts);
+  return { ...state, attempts: state.attempts + 1, dueAt: now + pauseMs };
+}
+
+/** Addresses of accounts that were made without one end so, and lead nowhere (RFC 2606). */
+export const canGetMail = (email: string): boolean => !/\.invalid$/i.test(email);
+
+/** How long a link that sets a new password works. */
+export const resetLifetimeMs = 60 * 60 * 1000;

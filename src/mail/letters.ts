@@ -1,0 +1,151 @@
+import type { MailFact, MailKind, MailState } from "../domain/mail.ts";
+import { formatIso } from "../lib/iso-time.ts";
+
+export interface Letter {
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+}
+
+/** What a letter is made of, from which come its plain text and its HTML. */
+interface Draft {
+  readonly subject: string;
+  /** Paragraphs; an array is a list. */
+  readonly body: readonly (string | readonly string[])[];
+  readonly link?: { readonly url: string; readonly label: string };
+  readonly after?: string;
+  /** Why the reader gets it. */
+  readonly because: string;
+}
+
+export interface LetterContext {
+  /** Base of the server's URLs. */
+  readonly baseUrl: string;
+}
+
+type Words = (facts: readonly MailFact[], context: LetterContext & { host: string }) => Draft;
+
+/** `2026-03-01 12:34 UTC` */
+const timeOf = (ms: unknown): string => formatIso(Number(ms)).slice(0, 16).replace("T", " ").concat(" UTC");
+
+const accountOf = ({ tenantName, tenantId }: MailFact): string => `${tenantName} (${tenantId})`;
+
+const isContact = (host: string) =>
+  `You get this because your address is the contact of an account at ${host}. At most one mail of this kind is sent in an hour.`;
+const isOperator = (host: string) =>
+  `You get this because POSTRIDER_OPERATOR_MAIL names you at ${host}. At most one mail of this kind is sent in an hour.`;
+
+const gib = (bytes: unknown): string => `${(Number(bytes) / 2 ** 30).toFixed(1)} GiB`;
+
+const webhooks =
+  (one: string, many: (n: number) => string, line: (fact: MailFact) => string, end: string): Words =>
+  (facts, { baseUrl, host }) => ({
+    subject: facts.length === 1 ? `${one}: ${new URL(String(facts[0]?.url)).host}` : many(facts.length),
+    body: [facts.map(line), end],
+    link: { url: `${baseUrl}/webhooks`, label: "Look at your webhooks" },
+    because: isContact(host),
+  });
+
+const letters: Readonly<Record<MailKind, Words>> = {
+  "password.reset": ([fact = {}], { baseUrl, host }) => ({
+    subject: "Set a new password for Postrider",
+    body: [
+      `Somebody asked for a new password for the account ${accountOf(fact)} at ${host}.`,
+      "If it was you, open this link within an hour. It works once.",
+    ],
+    link: { url: `${baseUrl}/new-password#${fact.token}`, label: "Set a new password" },
+    after: "If it was not you, there is nothing to do: the password stays as it is.",
+    because: isContact(host),
+  }),
+  "webhook.failing": webhooks(
+    "A webhook keeps failing",
+    (n) => `${n} webhooks keep failing`,
+    (fact) =>
+      `${fact.url} of ${accountOf(fact)} has failed since ${timeOf(fact.failingSince)}.${
+        fact.disablesAt === null ? "" : ` If that goes on, it will be disabled on ${timeOf(fact.disablesAt)}.`
+      }`,
+    "Deliveries are retried on schedule. Once the receiver answers with a 2xx status again, all is well.",
+  ),
+  "webhook.disabled": webhooks(
+    "A webhook was disabled",
+    (n) => `${n} webhooks were disabled`,
+    (fact) =>
+      `${fact.url} of ${accountOf(fact)}: ${
+        fact.disabledAs === "gone"
+          ? "it answered several deliveries in a row with 410 Gone."
+          : `every attempt has failed since ${timeOf(fact.failingSince)}.`
+      }`,
+    "New events are not sent there. When the receiver works again, enable the webhook and replay what has failed.",
+  ),
+  "charge.failed": (facts, { baseUrl, host }) => ({
+    subject: "A payment failed",
+    body: [
+      facts.map(
+        (fact) =>
+          `NGN ${(Number(fact.amountKobo) / 100).toFixed(2)} for ${accountOf(fact)}: ${fact.reason}. ${next(fact)}`,
+      ),
+      "Another card settles it: verify one on the page of your plan.",
+    ],
+    link: { url: `${baseUrl}/plan`, label: "Look at your plan" },
+    because: isContact(host),
+  }),
+  "disk.low": ([fact = {}], { host }) => ({
+    subject: `Disk almost full: ${host}`,
+    body: [
+      `${host} has ${gib(fact.freeBytes)} left on the disk of its database, which is below the floor of ${gib(fact.floorBytes)} ` +
+        "(POSTRIDER_MIN_FREE_DISK). It accepts no events until there is room again; what is stored is still delivered.",
+      "Free some space, give the disk more, or let old events go (POSTRIDER_RETENTION).",
+    ],
+    because: isOperator(host),
+  }),
+  "queue.growing": ([fact = {}], { baseUrl, host }) => ({
+    subject: `The queue is growing: ${host}`,
+    body: [
+      `${fact.waiting} deliveries wait at ${host}, and there have been more and more of them for ${fact.minutes} minutes.`,
+      "Receivers that are down or slow are the usual reason; the log names them (webhook.failing). If they are well, the server is too slow " +
+        "for what comes in.",
+    ],
+    link: { url: `${baseUrl}/operator`, label: "Open the operator's page" },
+    because: isOperator(host),
+  }),
+};
+
+function next({ retryAt, isSuspended }: MailFact): string {
+  if (retryAt !== null) return `It is tried again on ${timeOf(retryAt)}.`;
+  return isSuspended ? "The account is suspended until it is paid." : "";
+}
+
+export function writeLetter(kind: MailKind, { facts, leftOut }: MailState, context: LetterContext): Letter {
+  const host = new URL(context.baseUrl).host;
+  const { subject, body, link, after, because } = letters[kind](facts, { ...context, host });
+  const more = leftOut === 0 ? [] : [`And ${leftOut} more.`];
+  const paragraphs = [...body.slice(0, 1), ...more, ...body.slice(1)];
+  return {
+    subject,
+    text: `${[
+      ...paragraphs.map((one) => (typeof one === "string" ? one : one.map((item) => `- ${item}`).join("\n"))),
+      ...(link ? [link.url] : []),
+      ...(after ? [after] : []),
+      `-- \n${because}`,
+    ].join("\n\n")}\n`,
+    html: page([
+      ...paragraphs.map((one) =>
+        typeof one === "string" ? p(one) : `<ul>${one.map((item) => `<li>${inHtml(item)}</li>`).join("")}</ul>`,
+      ),
+      ...(link ? [p(`<a href="${inHtml(link.url)}">${inHtml(link.label)}</a>`, false)] : []),
+      ...(after ? [p(after)] : []),
+      `<p style="color:#5b6472;font-size:13px">${inHtml(because)}</p>`,
+    ]),
+  };
+}
+
+const p = (text: string, isPlain = true): string => `<p>${isPlain ? inHtml(text) : text}</p>`;
+
+/** One column that is as wide as a phone, and no image, style sheet or script. */
+const page = (blocks: readonly string[]): string =>
+  `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"></head>` +
+  `<body style="margin:0;padding:16px;font:16px/1.5 system-ui,sans-serif;color:#1a1f29">` +
+  `<div style="max-width:560px;margin:0 auto;overflow-wrap:anywhere">${blocks.join("")}</div></body></html>`;
+
+const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const inHtml = (text: string): string => text.replace(/[&<>"]/g, (char) => entities[char] ?? char);

@@ -1,0 +1,66 @@
+import type { MailFact } from "../domain/mail.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Jobs } from "../store/jobs.ts";
+import type { Store } from "../store/store.ts";
+import { createNotices, type Notices } from "./notices.ts";
+import { createOutbox, type Outbox } from "./outbox.ts";
+import { createPost, type Post, type PostSettings } from "./post.ts";
+import { createQueueWatch } from "./queue-watch.ts";
+
+export interface MailSettings extends PostSettings {
+  readonly operators: readonly string[];
+}
+
+/** Everything about mail, where an SMTP server is set. */
+export interface Mail {
+  readonly post: Post;
+  readonly notices: Notices;
+  readonly outbox: Pick<Outbox, "wake">;
+  start(): void;
+  /** What is not sent stays in the outbox. */
+  stop(): Promise<void>;
+}
+
+export interface MailDeps {
+  settings: MailSettings;
+  extraCa: string | null;
+  store: Store;
+  jobs: Pick<Jobs, "holds">;
+  clock: Clock;
+  log: Log;
+  baseUrl(): string;
+  /** See `OutboxDeps`. */
+  open(fact: MailFact, now: number): MailFact | null;
+  onSent(): void;
+  onFailure(): void;
+}
+
+export function createMail({ settings, extraCa, store, jobs, clock, log, baseUrl, ...rest }: MailDeps): Mail {
+  const post = createPost(settings, extraCa);
+  // Whoever has that job looks after what waits in the background, and there is one at a time.
+  const mayRun = () => jobs.holds("janitor");
+  const context = () => ({ baseUrl: baseUrl() });
+  const outbox = createOutbox({ store, post, clock, log, mayRun, context, ...rest });
+  const notices = createNotices({ store, clock, log, operators: settings.operators, wake: outbox.wake });
+  const queueWatch = createQueueWatch({
+    store,
+    clock,
+    mayRun,
+    onGrowing: (found) => notices.operator("queue.growing", found),
+  });
+  return {
+    post,
+    notices,
+    outbox,
+    start() {
+      outbox.start();
+      if (settings.operators.length > 0) queueWatch.start();
+    },
+    async stop() {
+      queueWatch.stop();
+      await notices.flush();
+      await outbox.stop();
+    },
+  };
+}

@@ -1,0 +1,142 @@
+import { createHash } from "node:crypto";
+import { canGetMail, type MailFact, type WaitingMail } from "../domain/mail.ts";
+import { type Clock, sleep } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
+import type { Log } from "../lib/log.ts";
+import type { Store } from "../store/store.ts";
+import { type LetterContext, writeLetter } from "./letters.ts";
+import type { Post } from "./post.ts";
+
+export interface Outbox {
+  start(): void;
+  /** Something was queued here. */
+  wake(): void;
+  /** Resolves when nothing is being sent any more. */
+  stop(): Promise<void>;
+}
+
+export interface OutboxDeps {
+  store: Pick<Store, "dueMail" | "mailSent" | "mailNotSent" | "findTenant">;
+  post: Post;
+  clock: Clock;
+  log: Log;
+  /** Whether this server is the one, of those that share the store, that sends. */
+  mayRun(): boolean;
+  /** What was sealed for the outbox; null when it is of no use any more. */
+  open(fact: MailFact, now: number): MailFact | null;
+  context(): LetterContext;
+  /** For metrics. */
+  onSent(): void;
+  onFailure(): void;
+}
+
+/** What another server queued leaves so much later. */
+const pollMs = 10_000;
+const batch = 10;
+
+/** How long the end of the program waits for a mail that is being sent. */
+const patienceMs = 5_000;
+
+/** Takes mails out of the outbox and gives them to the SMTP server, one at a time. Nothing else waits for that. */
+export function createOutbox(deps: OutboxDeps): Outbox {
+  const { store, post, clock, log, mayRun, open, context, onSent, onFailure } = deps;
+  let running: Promise<void> | null = null;
+  const isRunning = () => running !== null;
+  let cancelTimer: (() => void) | null = null;
+  let isStopped = true;
+  let isWanted = false;
+  /** Failures since the last mail that was taken; the first one of them is in the log. */
+  let failures = 0;
+
+  function schedule(delayMs: number): void {
+    cancelTimer?.();
+    cancelTimer = isStopped ? null : clock.after(delayMs, run);
+  }
+
+  function run(): void {
+    if (isStopped) return;
+    if (isRunning()) {
+      isWanted = true;
+      return;
+    }
+    isWanted = false;
+    running = work().finally(() => {
+      running = null;
+      if (isWanted) run();
+    });
+  }
+
+  async function work(): Promise<void> {
+    try {
+      while (!isStopped && mayRun()) {
+        const { mails } = await store.dueMail(clock.now(), batch);
+        if (mails.length === 0) break;
+        for (const mail of mails) {
+          if (isStopped) return;
+          await deliver(mail);
+        }
+      }
+    } catch (error) {
+      // The store reports its own failures; what is due is still there.
+      if (!isStopped) log.write("warn", "mail.outbox_unread", { error: messageOf(error) });
+    }
+    schedule(pollMs);
+  }
+
+  async function deliver(mail: WaitingMail): Promise<void> {
+    const { kind, recipient, state } = mail;
+    const facts = await current(mail);
+    const said = facts.length > 0 || state.leftOut > 0;
+    if (said) {
+      try {
+        await post.send(writeLetter(kind, { ...state, facts }, context()), recipient, idOf(mail));
+      } catch (error) {
+        onFailure();
+        failures += 1;
+        if (failures === 1) log.write("error", "mail.failed", { kind, error: messageOf(error) });
+        if (!(await store.mailNotSent(mail, clock.now()))) log.write("error", "mail.given_up", { kind });
+        return;
+      }
+      onSent();
+      if (failures > 0) log.write("info", "mail.recovered", { failures });
+      failures = 0;
+    }
+    await store.mailSent(mail, clock.now());
+  }
+
+  /** What is still true of what is to be said: accounts may be gone, or have another address. */
+  async function current({ recipient, state }: WaitingMail): Promise<MailFact[]> {
+    const facts: MailFact[] = [];
+    for (const fact of state.facts) {
+      if (typeof fact.tenantId === "string") {
+        const tenant = await store.findTenant(fact.tenantId);
+        if (tenant?.email.toLowerCase() !== recipient || !canGetMail(recipient)) continue;
+      }
+      const opened = open(fact, clock.now());
+      if (opened) facts.push(opened);
+    }
+    return facts;
+  }
+
+  /** The same each time, so that a mail that was taken just before a crash can be told from another one. */
+  function idOf({ kind, recipient, state }: WaitingMail): string {
+    const digest = createHash("sha256")
+      .update(JSON.stringify([kind, recipient, state.queuedAt]))
+      .digest("hex");
+    return `<${digest.slice(0, 32)}@${new URL(context().baseUrl).hostname}>`;
+  }
+
+  return {
+    start() {
+      isStopped = false;
+      run();
+    },
+    wake: run,
+    async stop() {
+      isStopped = true;
+      cancelTimer?.();
+      // What an SMTP server has taken meanwhile, and did not say in time, it gets once more at the next start.
+      if (running !== null) await Promise.race([running, sleep(clock, patienceMs)]);
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { DomainError, unavailable } from "../domain/errors.ts";
+import { type ErasedEndpoint, endpoint, noContent } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
+import { emailAddress } from "../http/fields.ts";
+import { jsonObject } from "../http/validation.ts";
+import { messageOf } from "../lib/error-message.ts";
+import { newId } from "../lib/id.ts";
+import type { Post } from "./post.ts";
+
+export interface MailRouteDeps {
+  /** Null: none is set. */
+  post: Post | null;
+  baseUrl(): string;
+}
+
+/** What `postrider mail test` calls. */
+export function mailRoutes({ post, baseUrl }: MailRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/mail/test",
+        tag: "Operator",
+        summary: "Send a mail, to see whether that works",
+        description: "It is sent at once, and the answer waits until the SMTP server has taken it.",
+        access: "operator",
+        body: jsonObject({ to: emailAddress }),
+        bodyExample: { to: "ada@example.com" },
+        idleTimeoutSeconds: 120,
+        responses: {
+          204: { description: "The SMTP server has taken it." },
+          400: invalidRequest("to must be an e-mail address such as ada@example.com.", "invalid"),
+          403: failure("No SMTP server is set.", "mail_off", notSet),
+          503: failure(
+            "The SMTP server did not take it.",
+            "mail_failed",
+            "The SMTP server did not take the mail: connect ECONNREFUSED 127.0.0.1:587",
+          ),
+        },
+      },
+      async ({ body: { to } }) => {
+        if (!post) throw new DomainError({ kind: "forbidden", code: "mail_off", message: notSet });
+        const host = new URL(baseUrl()).host;
+        const words = `Mail from ${host} works. This one was asked for with postrider mail test.`;
+        const letter = { subject: `Mail from ${host} works`, text: `${words}\n`, html: `<p>${words}</p>` };
+        try {
+          await post.send(letter, to, `<${newId("mail")}@${new URL(baseUrl()).hostname}>`);
+        } catch (error) {
+          throw unavailable(`The SMTP server did not take the mail: ${messageOf(error)}`, "mail_failed", 60);
+        }
+        return noContent();
+      },
+    ),
+  ];
+}
+
+const notSet = "No SMTP server is set. Try: POSTRIDER_SMTP_URL and POSTRIDER_MAIL_FROM.";

@@ -1,0 +1,64 @@
+import { expect, test } from "bun:test";
+import { type MailFact, type MailKind, mailKinds } from "../../src/domain/mail.ts";
+import { writeLetter } from "../../src/mail/letters.ts";
+
+const account = { tenantId: "t1", tenantName: 'Ada\'s <b>"shop"</b> & more' };
+const at = Date.UTC(2026, 2, 1, 12, 34, 56);
+const facts: Readonly<Record<MailKind, MailFact>> = {
+  "password.reset": { ...account, token: "8d0f4nq2c6t1" },
+  "webhook.failing": { ...account, url: "https://shop.example/hook", failingSince: at, disablesAt: at + 86_400_000 },
+  "webhook.disabled": { ...account, url: "https://shop.example/hook", failingSince: at, disabledAs: "failing" },
+  "charge.failed": { ...account, amountKobo: 1_500_000, reason: "Insufficient funds", retryAt: at, isSuspended: 0 },
+  "disk.low": { freeBytes: 2 ** 29, floorBytes: 2 ** 30 },
+  "queue.growing": { waiting: 12_345, minutes: 30 },
+};
+const letter = (kind: MailKind, given: readonly MailFact[] = [facts[kind]], leftOut = 0) =>
+  writeLetter(
+    kind,
+    { facts: given, leftOut, queuedAt: at, dueAt: at, attempts: 0, sentAt: null },
+    { baseUrl: "https://relay.example.com" },
+  );
+
+test("the mail for a new password", () => {
+  expect(letter("password.reset")).toMatchObject({
+    subject: "Set a new password for Postrider",
+    text: `Somebody asked for a new password for the account Ada's <b>"shop"</b> & more (t1) at relay.example.com.
+
+If it was you, open this link within an hour. It works once.
+
+https://relay.example.com/new-password#8d0f4nq2c6t1
+
+If it was not you, there is nothing to do: the password stays as it is.
+
+-- 
+You get this because your address is the contact of an account at relay.example.com. At most one mail of this kind is sent in an hour.
+`,
+  });
+});
+
+test("a mail about several webhooks names each, and says how many it leaves out", () => {
+  const other = { ...facts["webhook.disabled"], url: "https://other.example/", disabledAs: "gone" };
+  const { subject, text } = letter("webhook.disabled", [facts["webhook.disabled"], other], 3);
+  expect(subject).toBe("2 webhooks were disabled");
+  expect(text).toContain("- https://shop.example/hook of Ada's");
+  expect(text).toContain("every attempt has failed since 2026-03-01 12:34 UTC.\n- https://other.example/ of");
+  expect(text).toContain("\n\nAnd 3 more.\n\nNew events are not sent there.");
+  expect(letter("webhook.disabled").subject).toBe("A webhook was disabled: shop.example");
+});
+
+test("a failed payment says what comes next", () => {
+  const words = (given: MailFact) => letter("charge.failed", [{ ...facts["charge.failed"], ...given }]).text;
+  expect(words({})).toContain(
+    `NGN 15000.00 for ${account.tenantName} (t1): Insufficient funds. It is tried again on 2026-03-01 12:34 UTC.`,
+  );
+  expect(words({ retryAt: null, isSuspended: 1 })).toContain("The account is suspended until it is paid.");
+});
+
+test.each(mailKinds.map((kind) => [kind]))("%s: what others wrote is text, and its lines hold on a phone", (kind) => {
+  const { subject, text, html } = letter(kind);
+  expect(html).not.toContain("<b>");
+  expect(html).toContain("max-width:560px");
+  expect(html).toContain("overflow-wrap:anywhere");
+  expect(`${subject}${text}`).not.toMatch(/undefined|null|NaN/);
+  expect(subject.length).toBeLessThan(70);
+});
