@@ -45,7 +45,7 @@ const onlySignatures: BunPlugin = {
       };
       const contents = [
         "const nacl = { sign: { detached: {} } };",
-        between("var gf = ", "nacl.lowlevel = {"),
+        between("var u64 = ", "nacl.lowlevel = {"),
         between("function checkArrayTypes", "function cleanup"),
         between("nacl.sign.detached.verify = ", "nacl.sign.keyPair = "),
         between("nacl.sign.publicKeyLength = ", "nacl.sign.secretKeyLength = "),

@@ -47,7 +47,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await progress.getByRole("link", { name: "See its events" }).click();
     await page.waitForURL(/\?replay=rpl_\w+$/);
     await seeIds(page, [paid ?? ""]);
-    await see(row(page, "Delivered · 3 tries"));
+    await see(row(page, /Delivered · .+ms · 3 tries/));
     await progress.getByRole("button", { name: "Put the replay away" }).click();
     expect(await progress.count()).toBe(0);
   });
@@ -62,6 +62,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await press(page, "Replay these 120 …");
     const dialog = page.getByRole("dialog", { name: "Replay 120 deliveries?" });
     await see(dialog.getByText(/^120 events will be delivered again to Shop\.$/));
+    await see(dialog.getByText("Failed · order.paid · Any time"));
     await browser.inspect(page, "events-replay-asks");
     await press(dialog, "Not now");
     expect(await replaysOf(account)).toEqual([]);

@@ -64,13 +64,13 @@ describe.skipIf(noBrowser !== null)("an event", () => {
       receiver.answerAlways(200);
       await page.getByRole("button", { name: "Replay", exact: true }).click();
       await see(
-        page.getByText(/^Replaying evt_\S+ as dashboard-\d{8}-\d{4}\./),
+        page.getByText(/^Replaying evt_\S+ as dashboard-\d{8}-\d{6}\./),
         page.getByText("Delivered", { exact: true }),
       );
       receiver.answerAlways(null);
       await see(
         page.getByText("First delivery"),
-        page.locator("summary", { hasText: /^Replay dashboard-\d{8}-\d{4}/ }),
+        page.locator("summary", { hasText: /^Replay dashboard-\d{8}-\d{6}/ }),
       );
       expect(await page.getByText("The receiver refused the event with 404.").count()).toBe(0);
       expect(await page.getByRole("link", { name: "See the replay" }).getAttribute("href")).toMatch(

@@ -47,7 +47,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await seeText(page, "No events have failed");
       const { events } = await account.get<{ events: { state: string; replayGroupId: string }[] }>("/v1/events");
       expect(new Set(events.map(({ state }) => state))).toEqual(new Set(["DELIVERED"]));
-      expect(events[0]?.replayGroupId).toMatch(/^failed-\d{8}-\d{4}$/);
+      expect(events[0]?.replayGroupId).toMatch(/^failed-\d{8}-\d{6}$/);
       await browser.inspect(page, "replays-completed");
     },
   );
@@ -143,13 +143,18 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     await page.goto(`${server.url}/replays?kind=all`);
     await press(page, "Replay all 101 events …");
     const dialog = page.getByRole("dialog", { name: "Replay all 101 events?" });
-    await dialog.getByText(/^They will be delivered again to every registered webhook, labelled all-/).waitFor();
+    await dialog.getByText(/^They will be delivered again to every registered webhook\.$/).waitFor();
+    expect(await dialog.locator(".facts").textContent()).toMatch(
+      /^SelectionEverythingAcceptedAt any timeLabelall-\d{8}-\d{6}$/,
+    );
     await browser.inspect(page, "replays-asks");
     await press(dialog, "Not now");
     expect((await account.get<{ total: number }>("/v1/events/replays")).total).toBe(0);
     await press(page, "Replay all 101 events …");
+    const label = await page.getByLabel("Label").inputValue();
     await press(dialog, "Start the replay");
     await seeText(page, "101 delivered");
+    expect(await page.getByLabel("Label").inputValue()).not.toBe(label);
   });
 
   test("says so when there are too many at a time", async () => {

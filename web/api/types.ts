@@ -8,7 +8,13 @@ import type { failuresBody } from "../../src/events/failure-model.ts";
 import type { deliveryBody, pageBody, recordBody, statsBody } from "../../src/events/model.ts";
 import type { inboxBody, savedAnswer } from "../../src/inbox/model.ts";
 import type { previewedBody, replayBody, replayListBody } from "../../src/replays/model.ts";
-import type { savedWebhooks, webhookEntries, webhookHealthList, webhookList } from "../../src/webhooks/model.ts";
+import type {
+  savedWebhooks,
+  testedBody,
+  webhookEntries,
+  webhookHealthList,
+  webhookList,
+} from "../../src/webhooks/model.ts";
 
 /** What the server answers, in the types that it checks and documents its answers by. */
 
@@ -28,6 +34,7 @@ export type Failures = v.InferOutput<typeof failuresBody>;
 export type Delivery = v.InferOutput<typeof deliveryBody>;
 export type Stats = v.InferOutput<typeof statsBody>;
 export type Attempt = v.InferOutput<typeof attemptBody>;
+export type Tested = v.InferOutput<typeof testedBody>;
 export type Webhook = v.InferOutput<typeof webhookList>[number];
 export type WebhookHealth = v.InferOutput<typeof webhookHealthList>[number];
 export type SavedWebhook = v.InferOutput<typeof savedWebhooks>[number];

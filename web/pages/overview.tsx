@@ -67,6 +67,8 @@ function useSituation(range: Range) {
     situationEveryMs(range),
     situation.reload,
   );
+  // Whoever replays waits for it.
+  useRefresh(["replay.progressed"], situationEveryMs(range) / 3, situation.reload);
   return situation;
 }
 

@@ -14,18 +14,19 @@ import { say } from "../parts/said.tsx";
 import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
+import { openFrom } from "./events/left-lists.ts";
 import { pairOf } from "./events/record.ts";
 import { EventRow } from "./events/row.tsx";
 import { FailingCard } from "./overview/failing-card.tsx";
 import { OverTime, RangeChoice, useStats } from "./overview/over-time.tsx";
 import { readRange } from "./overview/range.ts";
-import { ReplaysUnderWay } from "./replays/under-way.tsx";
+import { type Replayed, useBegun } from "./overview/use-begun.ts";
 import { Figures } from "./webhook/figures.tsx";
 import { SettingsForm } from "./webhook/settings-form.tsx";
 import { readWebhookSituation, type WebhookSituation } from "./webhook/situation.ts";
+import { TestPanel } from "./webhook/test-panel.tsx";
 import { Health } from "./webhooks/health.tsx";
 import { StateBadge } from "./webhooks/state-badge.tsx";
-import { TestAnswer, useTestEvent } from "./webhooks/test-event.tsx";
 
 const listEveryMs = 1_000;
 /** Reading it is several requests. */
@@ -68,8 +69,8 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
   const situation = useLoaded(`${id} ${range.key}`, (signal) => readWebhookSituation(webhook, range, signal));
   useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], situationEveryMs, situation.reload);
   const stats = useStats(range, id);
-  const [replays, setReplays] = useState<readonly string[]>([]);
-  const test = useTestEvent(webhook);
+  const replayed = useBegun([webhook]);
+  const [isTesting, setTesting] = useState(false);
   const path = `/webhooks/${id}`;
 
   async function pause(paused: boolean): Promise<void> {
@@ -84,7 +85,7 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
       <Way />
       <PageHead title={name || hostOf(url)}>
         <div class="end buttons">
-          <Button onClick={test.attempt.run} busy={test.attempt.isBusy} disabled={test.attempt.waitSeconds > 0}>
+          <Button aria-expanded={isTesting} onClick={() => setTesting(!isTesting)}>
             Send a test event
           </Button>
           {webhook.paused && (
@@ -109,15 +110,13 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
           />
         )}
         {webhook.paused && <p class="notice warn">Its deliveries wait, and go out oldest first when you resume it.</p>}
-        <TestAnswer of={test} />
+        {isTesting && <TestPanel webhook={webhook} />}
         <RangeChoice chosen={range} urlOf={({ key }) => (key === "24h" ? path : `${path}?range=${key}`)} />
         <Shown of={situation} skeleton={<Skeleton width="100%" height="240px" />}>
-          {(data) => (
-            <Doing webhook={webhook} situation={data} onReplay={(started) => setReplays([...replays, started])} />
-          )}
+          {(data) => <Doing webhook={webhook} situation={data} replayed={replayed} />}
         </Shown>
         {(situation.data || situation.error) && <OverTime of={stats} range={range} webhook={id} />}
-        {replays.length > 0 && <ReplaysUnderWay started={replays} webhooks={[webhook]} />}
+        {replayed.others}
         <SettingsForm webhook={webhook} onSaved={onSaved} />
         {situation.data && <Latest webhook={webhook} situation={situation.data} />}
       </div>
@@ -128,17 +127,19 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
 function Doing({
   webhook,
   situation,
-  onReplay,
+  replayed,
 }: {
   webhook: Webhook;
   situation: WebhookSituation;
-  onReplay(id: string): void;
+  replayed: Replayed;
 }) {
   const { from, failing, health } = situation;
   return (
     <>
       <Figures webhookId={webhook.id} situation={situation} />
-      {failing && <FailingCard failing={failing} line={undefined} from={from} onReplay={onReplay} />}
+      {replayed.inPlace(failing ? [failing] : []).map((one) => (
+        <FailingCard key={one.id} failing={one} line={undefined} from={from} replayed={replayed} />
+      ))}
       {health && (
         <Panel title="Latest deliveries">
           <Health health={health} />
@@ -155,6 +156,7 @@ function Latest({
   webhook: Webhook;
   situation: WebhookSituation;
 }) {
+  const { url: page } = useLocation();
   return (
     <Panel title="Its events" actions={<a href={`/events?webhook=${id}`}>See all</a>} isFlush>
       {latest.length === 0 ? (
@@ -162,7 +164,12 @@ function Latest({
       ) : (
         <ul class="rows">
           {latest.map((record) => (
-            <EventRow key={pairOf(record)} record={record} webhook={name || hostOf(url)} />
+            <EventRow
+              key={pairOf(record)}
+              record={record}
+              webhook={name || hostOf(url)}
+              onOpen={() => openFrom(page)}
+            />
           ))}
         </ul>
       )}

@@ -5,7 +5,7 @@ interface FieldProps {
   label: string;
   /** Of the value in the form's data. */
   name?: string;
-  type?: "text" | "password" | "email" | "url" | "number" | "search" | "datetime-local";
+  type?: "text" | "password" | "email" | "url" | "number" | "search";
   value?: string;
   onType?(value: string): void;
   hint?: ComponentChildren;
@@ -16,7 +16,6 @@ interface FieldProps {
   required?: boolean;
   min?: number;
   max?: number;
-  step?: number;
 }
 
 /** A field with its label, a hint, and what is wrong with it. */

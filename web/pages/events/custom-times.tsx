@@ -1,31 +1,19 @@
 import { useState } from "preact/hooks";
 import { Button } from "../../parts/button.tsx";
-import { Field } from "../../parts/field.tsx";
+import { TimeField } from "../../parts/time-field.tsx";
 import type { Filter } from "./filter.ts";
-
-const toIso = (local: string, addedMs = 0): string =>
-  local === "" ? "" : new Date(new Date(local).getTime() + addedMs).toISOString();
-
-/** The chosen minute is included. */
-const restOfMinuteMs = 59_999;
-
-/** The form of `datetime-local`, in the time of this machine. */
-function toLocal(iso: string): string {
-  if (iso === "") return "";
-  const at = new Date(iso);
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
 
 /** Takes effect once complete: half a date would be a different one. */
 export function CustomTimes({ filter, onChoose }: { filter: Filter; onChoose(choice: Partial<Filter>): void }) {
-  const [from, setFrom] = useState(toLocal(filter.from));
-  const [to, setTo] = useState(toLocal(filter.to));
+  const [from, setFrom] = useState<string | null>(filter.from);
+  const [to, setTo] = useState<string | null>(filter.to);
   const [wrong, setWrong] = useState<string | null>(null);
 
   function apply(): void {
-    if (from === "" && to === "") setWrong("Enter a start or an end.");
+    if (from === null || to === null) setWrong("Complete the times.");
+    else if (from === "" && to === "") setWrong("Enter a start or an end.");
     else if (from !== "" && to !== "" && from > to) setWrong("From must not be later than To.");
-    else onChoose({ span: "custom", from: toIso(from), to: toIso(to, restOfMinuteMs) });
+    else onChoose({ span: "custom", from, to });
   }
 
   return (
@@ -36,8 +24,8 @@ export function CustomTimes({ filter, onChoose }: { filter: Filter; onChoose(cho
         apply();
       }}
     >
-      <Field label="From" type="datetime-local" value={from} onType={setFrom} wrong={wrong} />
-      <Field label="To" type="datetime-local" value={to} onType={setTo} />
+      <TimeField label="From" side="from" value={from ?? ""} onChange={setFrom} wrong={wrong} />
+      <TimeField label="To" side="to" value={to ?? ""} onChange={setTo} />
       <Button type="submit">Show</Button>
     </form>
   );

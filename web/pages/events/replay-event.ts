@@ -1,5 +1,6 @@
 import { call, callForHeader } from "../../api/client.ts";
 import type { EventRecord } from "../../api/types.ts";
+import { labelOf } from "../../format/label.ts";
 import { shortenId } from "../../format/shorten.ts";
 import { say } from "../../parts/said.tsx";
 import { type ListedRecord, withoutPayload } from "./record.ts";
@@ -10,7 +11,7 @@ import { type ListedRecord, withoutPayload } from "./record.ts";
  * @returns its records since
  */
 export async function replayEvent(eventId: string, webhook?: string): Promise<ListedRecord[]> {
-  const replayGroupId = defaultLabel(new Date());
+  const replayGroupId = labelOf("dashboard", Date.now());
   const location = await callForHeader("/v1/events/replays/single", "location", {
     method: "POST",
     body: { eventId, replayGroupId, ...(webhook !== undefined && { webhook }) },
@@ -22,11 +23,4 @@ export async function replayEvent(eventId: string, webhook?: string): Promise<Li
   });
   const records = await call<EventRecord[]>(`/v1/events/${eventId}`);
   return records.map(withoutPayload);
-}
-
-/** `dashboard-20260301-1234`: who looks at a record later sees whence and when it was asked for. */
-export function defaultLabel(at: Date): string {
-  const two = (n: number) => String(n).padStart(2, "0");
-  const day = `${at.getFullYear()}${two(at.getMonth() + 1)}${two(at.getDate())}`;
-  return `dashboard-${day}-${two(at.getHours())}${two(at.getMinutes())}`;
 }

@@ -2,9 +2,9 @@ import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Previewed, Webhook } from "../../api/types.ts";
 import { count } from "../../format/number.ts";
-import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import { ReplayQuestion } from "../../parts/replay-question.tsx";
 import { useLoaded } from "../../stream/load.ts";
 import { chipsOf, webhookInWords } from "./chips.ts";
 import { type Filter, urlOf } from "./filter.ts";
@@ -41,16 +41,26 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   return (
     <>
       <Button onClick={() => (mustAsk ? setAsked(these) : start(these))}>{these.text}</Button>
-      {asked?.by === "selection" && (
+      {asked !== null && webhooks?.length === 0 && (
+        <Dialog title={`Replay ${asked.words}?`} onClose={() => setAsked(null)} asksNothing>
+          <p>
+            No webhook is registered, so a replay has nowhere to go. <a href="/webhooks">Register a webhook first</a>.
+          </p>
+        </Dialog>
+      )}
+      {asked?.by === "selection" && webhooks?.length !== 0 && (
         <Asking
           these={asked}
+          selection={chipsOf(filter, webhooks)
+            .map(({ text }) => text)
+            .concat(filter.span === "" ? "Any time" : [])
+            .join(" · ")}
           target={targetInWords(
             asked.kind,
             filter,
             (webhooks ?? []).map(({ id }) => webhookInWords(id, webhooks)),
             webhookInWords(filter.webhook, webhooks),
           )}
-          isNowhere={webhooks?.length === 0}
           onStart={() => start(asked)}
           onClose={() => setAsked(null)}
         />
@@ -61,22 +71,21 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
 
 function Asking({
   these: { kind, fields, words },
+  selection,
   target,
-  isNowhere,
   onStart,
   onClose,
 }: {
   these: Extract<ReplayThese, { by: "selection" }>;
+  /** What the list is narrowed to. */
+  selection: string;
   target: string;
-  /** No webhook is registered. */
-  isNowhere: boolean;
   onStart(): Promise<void>;
   onClose(): void;
 }) {
   const preview = useLoaded(JSON.stringify([kind, fields]), (signal) =>
     call<Previewed>("/v1/events/replays/preview", { method: "POST", body: { kind, ...fields }, signal }),
   );
-  const attempt = useAttempt(onStart);
   const selected = preview.data?.selected ?? null;
   const events = selected === null ? "" : `${count(selected)} ${selected === 1 ? "event" : "events"}`;
   const only = fields.webhook === undefined ? "" : " and nowhere else";
@@ -84,28 +93,14 @@ function Asking({
   const again = isWhatever ? " That includes what was delivered already." : "";
   const whatHappens = `${events} will be delivered again ${target}${only}.${again}`;
   return (
-    <Dialog title={`Replay ${words}?`} onClose={onClose}>
-      {isNowhere ? (
-        <p>
-          No webhook is registered, so a replay has nowhere to go. <a href="/webhooks">Register a webhook first</a>.
-        </p>
-      ) : (
-        <p role="status">{preview.error?.message ?? (selected === null ? "Counting events…" : whatHappens)}</p>
-      )}
-      <Refusal of={attempt} />
-      <div class="buttons">
-        <Button onClick={onClose}>Not now</Button>
-        {!isNowhere && (
-          <Button
-            kind="primary"
-            onClick={attempt.run}
-            busy={attempt.isBusy}
-            disabled={!selected || attempt.waitSeconds > 0}
-          >
-            {selected ? `Replay ${events}` : "Replay"}
-          </Button>
-        )}
-      </div>
-    </Dialog>
+    <ReplayQuestion
+      title={`Replay ${words}?`}
+      facts={[["Selection", selection]]}
+      press={selected ? `Replay ${events}` : null}
+      onStart={onStart}
+      onClose={onClose}
+    >
+      {preview.error?.message ?? (selected === null ? "Counting events…" : whatHappens)}
+    </ReplayQuestion>
   );
 }

@@ -59,7 +59,7 @@ export function replayTheseOf(
   if (n === 0 || webhooks.length === 0) return null;
   const isAll = listed.totalIsExact && n === listed.total;
   const these = n === 1 ? "this one" : `these ${n}`;
-  const text = isAll ? `Replay ${these}` : `Replay ${n} of this page`;
+  const text = isAll ? `Replay ${these}` : `Replay the ${n} on this page`;
   return { by: "page", records, text, words: deliveriesInWords(n), mustAsk: false };
 }
 

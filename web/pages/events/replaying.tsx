@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
 import type { Replay, ReplayPage } from "../../api/types.ts";
+import { labelOf } from "../../format/label.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { cancelReplay, hasEnded, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
@@ -9,7 +10,6 @@ import { Shown, Skeleton } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
-import { defaultLabel } from "./replay-event.ts";
 import type { ReplayThese } from "./replay-these.ts";
 
 /** The replay that was started last in this tab, until it is put away. */
@@ -32,7 +32,7 @@ const started = signal<Started | null>(null);
 
 /** Starts it, and has it followed. @throws ApiError, if nothing of it was started */
 export async function startReplay(these: ReplayThese, about: About): Promise<void> {
-  const label = defaultLabel(new Date());
+  const label = labelOf("dashboard", Date.now());
   const ids: string[] = [];
   const follow = () => {
     const tenantId = account.value?.tenant_id ?? "";

@@ -1,5 +1,7 @@
 import { call } from "../../api/client.ts";
-import type { Failures } from "../../api/types.ts";
+import { serverNow } from "../../api/server-time.ts";
+import type { EventPage, Failures } from "../../api/types.ts";
+import { account } from "../../session/account.ts";
 import { useLoaded } from "../../stream/load.ts";
 import type { ListedRecord } from "./record.ts";
 
@@ -9,16 +11,38 @@ export interface Seen {
   readonly statuses: readonly string[];
 }
 
-/** Of what failed in the last day, and of the rows that are shown. Nothing but suggestions, so it does not matter if they fail. */
+const failuresOfMs = 7 * 86_400_000;
+const newest = 200;
+/** More are no list to choose from; another one is typed. */
+const mostTypes = 200;
+
+/** Of the account, as far as lists have shown them in this tab. */
+let known: { tenantId: string | undefined; types: readonly string[] } = { tenantId: undefined, types: [] };
+
+/**
+ * Of what failed in the last week, of the newest records, of the rows that are shown, and of those that were. Nothing but
+ * suggestions, so it does not matter if they fail.
+ */
 export function useSeen(records: readonly ListedRecord[]): Seen {
-  const failures = useLoaded("failures", (signal) => call<Failures>("/v1/failures", { signal }));
-  const groups = failures.data?.groups ?? [];
-  const types = [
-    ...records.map(({ eventType }) => eventType),
+  const loaded = useLoaded("seen", async (signal) => {
+    const from = new Date(serverNow() - failuresOfMs).toISOString();
+    const [{ groups }, { events }] = await Promise.all([
+      call<Failures>("/v1/failures", { query: { from }, signal }),
+      call<EventPage>("/v1/events", { query: { size: newest, payload: false }, signal }),
+    ]);
+    return { groups, events };
+  });
+  const { groups = [], events = [] } = loaded.data ?? {};
+  const tenantId = account.value?.tenant_id;
+  if (known.tenantId !== tenantId) known = { tenantId, types: [] };
+  const types = sortedOnce([
+    ...known.types,
+    ...[...records, ...events].map(({ eventType }) => eventType),
     ...groups.flatMap(({ eventTypes }) => eventTypes.map(({ type }) => type)),
-  ];
+  ]).slice(0, mostTypes);
+  known.types = types;
   const statuses = [...groups, ...records].map(({ statusCode }) => (statusCode === null ? null : String(statusCode)));
-  return { types: sortedOnce(types), statuses: sortedOnce(statuses) };
+  return { types, statuses: sortedOnce(statuses) };
 }
 
 const sortedOnce = (values: readonly (string | null)[]): string[] =>

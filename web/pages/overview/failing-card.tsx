@@ -4,11 +4,14 @@ import { count } from "../../format/number.ts";
 import { exactTimeWithZone } from "../../format/time.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
+import type { Facts } from "../../parts/replay-question.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { ReplayFailed } from "../replays/replay-failed.tsx";
+import { keyOf } from "./begun.ts";
 import { type Cause, type Failing, sizeOf } from "./failing.ts";
 import { listUrl } from "./list-url.ts";
 import type { Total, WebhookLine } from "./situation.ts";
+import type { Replayed } from "./use-begun.ts";
 import { since } from "./verdict.ts";
 
 /** Of one webhook; the list has all. */
@@ -21,26 +24,26 @@ export function FailingCard({
   failing,
   line,
   from,
-  onReplay,
+  replayed,
 }: {
   failing: Failing;
   /** Of the webhook, if it is registered. */
   line: WebhookLine | undefined;
   /** ISO 8601: what is counted are the events since. */
   from: string;
-  /** @param id of a replay that was started */
-  onReplay(id: string): void;
+  replayed: Replayed;
 }) {
-  const { id, name, causes, downSince, isRegistered } = failing;
+  const { id, name, causes, downSince, isRegistered, failed, canReplay } = failing;
+  const ways = causes.filter((cause) => cause.failed > 0);
   const more = causes.length - mostShown;
   const heading = `failing-${id ?? "none"}`;
   return (
     <section class={`panel failing ${downSince === null ? "" : "is-down"}`} aria-labelledby={heading}>
       <header>
         <h2 id={heading}>
-          {downSince !== null && (
-            <span class="state failed">
-              <Icon name="cross" />
+          {(downSince !== null || isOver(failing)) && (
+            <span class={`state ${downSince === null ? "delivered" : "failed"}`}>
+              <Icon name={downSince === null ? "check" : "cross"} />
             </span>
           )}
           {isRegistered ? (
@@ -54,10 +57,23 @@ export function FailingCard({
         <p>
           <Share failing={failing} all={line?.all ?? null} from={from} />
         </p>
+        {ways.length > 1 && canReplay && (
+          <div class="end">
+            <ReplayFailed
+              filter={{ webhook: id ?? undefined, code: id === null ? "no_webhook" : undefined, from }}
+              n={failed}
+              to={targetOf(failing)}
+              facts={factsOf(ways, from)}
+              text="Replay all"
+              label={`Replay all ${count(failed)} that failed for ${name}`}
+              onStarted={(replay) => replayed.begin({ replay, webhook: id, cause: "" })}
+            />
+          </div>
+        )}
       </header>
       <ul class="rows">
         {causes.slice(0, mostShown).map((cause) => (
-          <CauseRow key={`${cause.code} ${cause.status}`} cause={cause} of={failing} from={from} onReplay={onReplay} />
+          <CauseRow key={keyOf(cause)} cause={cause} of={failing} from={from} replayed={replayed} />
         ))}
         {more > 0 && (
           <li class="row">
@@ -67,9 +83,28 @@ export function FailingCard({
           </li>
         )}
       </ul>
+      {replayed.rowOf(id, "")}
     </section>
   );
 }
+
+/** What failed was replayed, and has arrived. */
+const isOver = (failing: Failing): boolean => sizeOf(failing) === 0 && failing.causes.length > 0;
+
+const targetOf = ({ id, name }: Failing): string => (id === null ? "the registered webhooks" : name);
+
+/** What a replay of these takes. */
+const factsOf = (causes: readonly Cause[], from: string): Facts => [
+  [
+    "Failed with",
+    causes.map((cause) => [shortOf(cause), ...cause.answers.slice(0, mostAnswers)].join(", ")).join("; "),
+  ],
+  ["Event types", causes.map(typesOf).filter(Boolean).join(" · ") || "no type"],
+  ["Accepted", `since ${since(Date.parse(from), now.value)}`],
+];
+
+const shortOf = ({ code, status }: Cause): string =>
+  explainFailure({ errorCode: code, statusCode: status }, "Failed").short;
 
 /** "9 of 9 failed since 08:41", where each number leads to so many. */
 function Share({ failing, all, from }: { failing: Failing; all: Total | null; from: string }) {
@@ -89,7 +124,9 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
           failed
         </>
       )}
-      {failed === 0 && (waiting === 0 ? "Nothing delivered" : retried(waiting))}
+      {isOver(failing)
+        ? "Nothing is failed any more"
+        : failed === 0 && (waiting === 0 ? "Nothing delivered" : retried(waiting))}
       {downSince !== null && (
         <span class="nowrap" title={exactTimeWithZone(downSince)}>
           {" "}
@@ -97,7 +134,7 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
         </span>
       )}
       {failed > 0 && waiting > 0 && `, ${retried(waiting)}`}
-      {downSince === null && <span class="soft">{standing(failing)}</span>}
+      {downSince === null && !isOver(failing) && <span class="soft">{standing(failing)}</span>}
     </>
   );
 }
@@ -113,68 +150,63 @@ function standing({ id, isRegistered, isOngoing }: Failing): string {
 /** What was counted only so far says so. */
 export const total = ({ n, isExact }: Total): string => `${count(n)}${isExact ? "" : "+"}`;
 
-function CauseRow({
-  cause,
-  of,
-  from,
-  onReplay,
-}: {
-  cause: Cause;
-  of: Failing;
-  from: string;
-  onReplay(id: string): void;
-}) {
-  const { code, status, answers, types, failed } = cause;
+function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; from: string; replayed: Replayed }) {
+  const { code, status, answers, failed } = cause;
   const { short, meaning, remedy } = explainFailure({ errorCode: code, statusCode: status }, "Failed");
   const filter = { webhook: of.id ?? undefined, code: code ?? undefined, status: status ?? undefined, from };
   const list = { webhook: of.id ?? "", code: code ?? "", status: String(status ?? ""), from };
   const n = sizeOf(cause);
-  // Of a large cause only the newest records were looked at, which does not say how many there are of each type.
-  const isCounted = types.reduce((sum, { records }) => sum + records, 0) === n;
   const events = n === 1 ? "event" : "events";
   return (
     <li class="cause">
       <p class="why" title={`${meaning} ${remedy}`}>
         <strong>{short}</strong>
         {answers.slice(0, mostAnswers).map((answer) => (
-          <q key={answer}>{showControls(answer)}</q>
+          <q key={answer} title={answer}>
+            {showControls(answer)}
+          </q>
         ))}
         {answers.length > mostAnswers && (
           <span class="soft">and {count(answers.length - mostAnswers)} more answers</span>
         )}
       </p>
       <p class="soft small which">
-        {types.some(({ type }) => type !== null) && (
-          <span>
-            {types.slice(0, mostTypes).map(wordsOf(isCounted)).join(" · ")}
-            {types.length > mostTypes && " · …"}
-          </span>
-        )}
+        <span>{typesOf(cause)}</span>
         <span title={exactTimeWithZone(cause.firstAt)}>first {since(cause.firstAt, now.value)}</span>
         <span>
           last <Time at={new Date(cause.lastFailedAt).toISOString()} />
         </span>
-        <span>{fate(cause)}</span>
-        {cause.isOngoing ? (
-          of.downSince === null && <span class="failed">none delivered since</span>
+        {n === 0 ? (
+          <span>none left</span>
         ) : (
-          <span>delivered again since</span>
+          <>
+            <span>{fate(cause)}</span>
+            {cause.isOngoing ? (
+              of.downSince === null && <span class="failed">none delivered since</span>
+            ) : (
+              <span>delivered again since</span>
+            )}
+          </>
         )}
       </p>
       <div class="buttons">
-        <LinkButton href={listUrl(list)} aria-label={`See ${count(n)} ${events} with ${short}`}>
-          See {count(n)}
-        </LinkButton>
+        {n > 0 && (
+          <LinkButton href={listUrl(list)} aria-label={`See ${count(n)} ${events} with ${short}`}>
+            See {count(n)}
+          </LinkButton>
+        )}
         {failed > 0 && of.canReplay && (
           <ReplayFailed
             filter={filter}
             n={failed}
-            to={of.id === null ? "the registered webhooks" : of.name}
+            to={targetOf(of)}
+            facts={factsOf([cause], from)}
             label={`Replay ${count(failed)} with ${short}`}
-            onStarted={onReplay}
+            onStarted={(replay) => replayed.begin({ replay, webhook: of.id, cause: keyOf(cause) })}
           />
         )}
       </div>
+      {replayed.rowOf(of.id, keyOf(cause))}
     </li>
   );
 
@@ -184,7 +216,14 @@ function CauseRow({
   }
 }
 
-const wordsOf =
-  (isCounted: boolean) =>
-  ({ type, records }: Cause["types"][number]): string =>
-    `${type === null ? "no type" : showControls(type)}${isCounted ? ` ${count(records)}` : ""}`;
+/** The most frequent event types; "": none of them has one. */
+function typesOf(cause: Cause): string {
+  const { types } = cause;
+  if (types.every(({ type }) => type === null)) return "";
+  // Of a large cause only the newest records were looked at, which does not say how many there are of each type.
+  const isCounted = types.reduce((sum, { records }) => sum + records, 0) === sizeOf(cause);
+  const words = types.map(
+    ({ type, records }) => `${type === null ? "no type" : showControls(type)}${isCounted ? ` ${count(records)}` : ""}`,
+  );
+  return [...words.slice(0, mostTypes), ...(words.length > mostTypes ? ["…"] : [])].join(" · ");
+}

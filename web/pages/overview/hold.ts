@@ -3,11 +3,13 @@ import { useRef, useState } from "preact/hooks";
 /**
  * Keeps what is shown for as long as somebody points at it, or moves through it by keyboard: a row that comes in from above
  * would put another one under the finger.
+ *
+ * @param isFree what is shown stays in its place anyway
  */
-export function useHold<T>(latest: T) {
+export function useHold<T>(latest: T, isFree: boolean) {
   const [isPointed, setPointed] = useState(false);
   const [isFocused, setFocused] = useState(false);
-  const isHeld = isPointed || isFocused;
+  const isHeld = !isFree && (isPointed || isFocused);
   const shown = useRef(latest);
   if (!isHeld) shown.current = latest;
   return {

@@ -1,17 +1,16 @@
-import { useState } from "preact/hooks";
 import { showControls } from "../../format/controls.ts";
 import { count } from "../../format/number.ts";
 import { DisabledWebhook } from "../../parts/disabled-webhook.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now } from "../../parts/time.tsx";
-import { ReplaysUnderWay } from "../replays/under-way.tsx";
 import { FailingCard } from "./failing-card.tsx";
 import { useHold } from "./hold.ts";
 import { listUrl } from "./list-url.ts";
 import type { Range } from "./range.ts";
 import type { Situation } from "./situation.ts";
 import { SummarySkeleton } from "./summary.tsx";
+import { useBegun } from "./use-begun.ts";
 import { verdictOf } from "./verdict.ts";
 import { WebhookLines } from "./webhook-lines.tsx";
 
@@ -28,9 +27,10 @@ export function Standing({
   /** A webhook was changed here. */
   onChanged(): void;
 }) {
-  const { shown, holding } = useHold(situation);
-  const [started, setStarted] = useState<readonly string[]>([]);
-  const { from, failing, webhooks, others } = shown;
+  const replayed = useBegun(situation.webhooks);
+  const { shown, holding } = useHold(situation, replayed.isAny);
+  const { from, webhooks, others } = shown;
+  const failing = replayed.inPlace(shown.failing);
   const more = failing.length - mostCards;
   const troubled = new Set(failing.map(({ id }) => id));
   return (
@@ -49,7 +49,7 @@ export function Standing({
               failing={one}
               line={webhooks.find(({ id }) => id === one.id)}
               from={from}
-              onReplay={(id) => setStarted((earlier) => [...earlier, id])}
+              replayed={replayed}
             />
           ))}
           {(more > 0 || others > 0) && (
@@ -61,7 +61,7 @@ export function Standing({
           )}
         </div>
       )}
-      <ReplaysUnderWay started={started} webhooks={webhooks} />
+      {replayed.others}
       <WebhookLines
         lines={webhooks.filter(({ id, state }) => state !== "disabled" && !troubled.has(id))}
         from={from}

@@ -53,7 +53,9 @@ export function Summary({ situation, waiting }: { situation: Situation; waiting:
         <Month />
       </dl>
       <p class="soft small">
-        Deliveries of events accepted since <span class="nowrap">{since(Date.parse(from), now.value)}</span>.
+        How deliveries of the events accepted since <span class="nowrap">{since(Date.parse(from), now.value)}</span>{" "}
+        stand now{!(delivered.isExact && failed.isExact) && `; lists are counted up to ${count(10_000)}`}. The chart
+        shows each run as it ended.
       </p>
     </div>
   );

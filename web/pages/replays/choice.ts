@@ -1,3 +1,4 @@
+import { labelOf } from "../../format/label.ts";
 import { count } from "../../format/number.ts";
 
 export type Kind = "failed" | "timeline" | "single" | "all";
@@ -76,12 +77,9 @@ export const nothingSelected: Readonly<Record<Kind, string>> = {
   all: "This account has no events yet.",
 };
 
-/** `failed-20260301-1234`: who looks at a record later sees which replay it was, and when it was asked for. */
-export function defaultLabel(kind: Kind, at: Date): string {
-  const two = (n: number) => String(n).padStart(2, "0");
-  const day = `${at.getFullYear()}${two(at.getMonth() + 1)}${two(at.getDate())}`;
-  return `${kind === "single" ? "event" : kind === "timeline" ? "range" : kind}-${day}-${two(at.getHours())}${two(at.getMinutes())}`;
-}
+export const defaultLabel = (kind: Kind, atMs: number): string => labelOf(labelWords[kind], atMs);
+
+const labelWords: Readonly<Record<Kind, string>> = { failed: "failed", timeline: "range", single: "event", all: "all" };
 
 const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/;
 
@@ -90,17 +88,4 @@ function isoOrNothing(text: string | undefined): string {
   if (text === undefined || !isoPattern.test(text)) return "";
   const ms = Date.parse(text);
   return Number.isNaN(ms) ? "" : new Date(ms).toISOString();
-}
-
-/** As `<input type="datetime-local">` has it, in this machine's time zone. */
-export function toLocal(iso: string): string {
-  if (iso === "") return "";
-  const at = new Date(iso);
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-}
-
-/** @param end of the second that was typed, so that a range that ends with an event's time holds the event */
-export function fromLocal(local: string, end = false): string {
-  const ms = local === "" ? Number.NaN : new Date(local).getTime();
-  return Number.isNaN(ms) ? "" : new Date(ms + (end ? 999 : 0)).toISOString();
 }

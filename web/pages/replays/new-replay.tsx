@@ -2,26 +2,26 @@ import { useState } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
 import type { Previewed } from "../../api/types.ts";
 import { readWebhooks } from "../../api/webhooks.ts";
+import { toTyped } from "../../format/typed-time.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
+import { ReplayQuestion } from "../../parts/replay-question.tsx";
 import { say } from "../../parts/said.tsx";
+import { TimeField } from "../../parts/time-field.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
 import {
   type Choice,
   defaultLabel,
   fieldsOf,
-  fromLocal,
   type Kind,
   kinds,
   missing,
   nothingSelected,
   startText,
-  toLocal,
 } from "./choice.ts";
 
 /** How often the number of failed events follows what happens. */
@@ -52,7 +52,8 @@ export function NewReplay({
 }) {
   /** Null: it follows the choice and the time. */
   const [label, setLabel] = useState<string | null>(null);
-  const shownLabel = label ?? defaultLabel(choice.kind, new Date());
+  const [labelAt, setLabelAt] = useState(Date.now);
+  const shownLabel = label ?? defaultLabel(choice.kind, labelAt);
   const isIncomplete = missing(settled) !== null;
   const preview = useLoaded(JSON.stringify([settled.kind, fieldsOf(settled)]), async (signal) => {
     if (isIncomplete) return null;
@@ -73,6 +74,8 @@ export function NewReplay({
         body: { ...fieldsOf(choice), replayGroupId: shownLabel },
       });
       setLabel(null);
+      // That one was used.
+      setLabelAt(Math.max(Date.now(), labelAt + 1000));
       say(`Replay ${shownLabel} started.`);
       onStarted(location?.split("/").at(-1) ?? "");
       preview.reload();
@@ -153,18 +156,24 @@ export function NewReplay({
         </div>
       </form>
       {isAsking && (
-        <Dialog title={`${startText(choice.kind, selected)}?`} onClose={() => setAsking(false)}>
-          <p>
-            They will be delivered again {choice.kind === "failed" ? targets.failed : targets.all}, labelled{" "}
-            <strong>{shownLabel}</strong>.
-          </p>
-          <div class="buttons">
-            <Button onClick={() => setAsking(false)}>Not now</Button>
-            <Button kind="primary" onClick={start.run}>
-              Start the replay
-            </Button>
-          </div>
-        </Dialog>
+        <ReplayQuestion
+          title={`${startText(choice.kind, selected)}?`}
+          facts={[
+            ["Selection", kinds[choice.kind].text],
+            [
+              "Accepted",
+              choice.kind === "timeline"
+                ? `${toTyped(choice.from, "from")} to ${toTyped(choice.to, "to")}`
+                : "At any time",
+            ],
+            ["Label", shownLabel],
+          ]}
+          press="Start the replay"
+          onStart={async () => start.run()}
+          onClose={() => setAsking(false)}
+        >
+          They will be delivered again {choice.kind === "failed" ? targets.failed : targets.all}.
+        </ReplayQuestion>
       )}
     </Panel>
   );
@@ -197,25 +206,17 @@ function Range({
   onChange(change: Partial<Choice>): void;
   wrong: string | null;
 }) {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
     <>
       <div class="range">
-        <Field
+        <TimeField
           label="From"
-          type="datetime-local"
-          step={1}
-          value={toLocal(choice.from)}
-          onType={(local) => onChange({ from: fromLocal(local) })}
+          side="from"
+          value={choice.from}
+          onChange={(from) => onChange({ from: from ?? "" })}
           wrong={wrong}
         />
-        <Field
-          label="To, inclusive"
-          type="datetime-local"
-          step={1}
-          value={toLocal(choice.to)}
-          onType={(local) => onChange({ to: fromLocal(local, true) })}
-        />
+        <TimeField label="To, inclusive" side="to" value={choice.to} onChange={(to) => onChange({ to: to ?? "" })} />
       </div>
       <div class="buttons">
         {presets.map(({ text, ms }) => (
@@ -223,7 +224,6 @@ function Range({
             {text}
           </Button>
         ))}
-        <p class="soft small">Times are in your time zone, {zone}.</p>
       </div>
     </>
   );

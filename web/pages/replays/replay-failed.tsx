@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
 import type { Previewed } from "../../api/types.ts";
+import { labelOf } from "../../format/label.ts";
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
+import { type Facts, ReplayQuestion } from "../../parts/replay-question.tsx";
 import { say } from "../../parts/said.tsx";
-import { defaultLabel } from "./choice.ts";
 
 /** As the API takes it. */
 export interface FailedFilter {
@@ -25,6 +25,8 @@ export function ReplayFailed({
   filter,
   n,
   to,
+  facts,
+  text = "Replay",
   label,
   onStarted,
 }: {
@@ -33,6 +35,9 @@ export function ReplayFailed({
   n: number;
   /** The name of the webhook that gets it. */
   to: string;
+  /** What it is that failed. */
+  facts: Facts;
+  text?: string;
   /** Of the button, for those who do not see what stands beside it. */
   label: string;
   /** @param id of the replay */
@@ -53,7 +58,7 @@ export function ReplayFailed({
   async function start(selected: number): Promise<void> {
     const location = await callForHeader("/v1/events/replays/failed", "location", {
       method: "POST",
-      body: { ...filter, replayGroupId: defaultLabel("failed", new Date()) },
+      body: { ...filter, replayGroupId: labelOf("failed", Date.now()) },
     });
     setAsked(null);
     say(`Replaying ${events(selected)} to ${to}.`);
@@ -63,20 +68,18 @@ export function ReplayFailed({
   return (
     <>
       <Button onClick={begin} aria-label={label}>
-        Replay {count(n)}
+        {text} {count(n)}
       </Button>
       {asked !== null && (
-        <Dialog title={`Replay ${events(asked)}?`} onClose={() => setAsked(null)}>
-          <p>
-            They are sent to <bdi>{to}</bdi> again and nowhere else. The replay can be cancelled while it runs.
-          </p>
-          <div class="buttons">
-            <Button onClick={() => setAsked(null)}>Not now</Button>
-            <Button kind="primary" onClick={() => start(asked)}>
-              Replay {events(asked)}
-            </Button>
-          </div>
-        </Dialog>
+        <ReplayQuestion
+          title={`Replay ${events(asked)}?`}
+          facts={[["Webhook", to], ...facts]}
+          press={`Replay ${events(asked)}`}
+          onStart={() => start(asked)}
+          onClose={() => setAsked(null)}
+        >
+          They are sent to <bdi>{to}</bdi> again and nowhere else. The replay can be cancelled while it runs.
+        </ReplayQuestion>
       )}
     </>
   );

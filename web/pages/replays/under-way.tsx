@@ -1,3 +1,4 @@
+import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Replay, ReplayPage, Webhook } from "../../api/types.ts";
@@ -9,33 +10,49 @@ import { narrowedTo } from "./narrowed.ts";
 
 const followEveryMs = 500;
 
-/** How replays go that run or wait, and those that were started here; nothing while there are none. */
-export function ReplaysUnderWay({ started, webhooks }: { started: readonly string[]; webhooks: readonly Webhook[] }) {
+/** The latest replays, of which each can be followed and cancelled. */
+export interface LatestReplays {
+  rowOf(id: string): JSX.Element | null;
+  /** Of those that run or wait, but for these. */
+  othersThan(ids: readonly string[]): JSX.Element | null;
+}
+
+/** @param started how many were started here */
+export function useLatestReplays(started: number, webhooks: readonly Webhook[]): LatestReplays {
   const list = useLoaded("under way", (signal) =>
     call<ReplayPage>("/v1/events/replays", { query: { size: 20 }, signal }),
   );
   useRefresh(["replay.progressed"], followEveryMs, list.reload);
-  useEffect(list.reload, [started.length]);
-  const shown = list.data?.replays.filter((replay) => !hasEnded(replay) || started.includes(replay.id)) ?? [];
-  if (shown.length === 0) return null;
+  useEffect(list.reload, [started]);
+  const replays = list.data?.replays ?? [];
 
-  function replace(changed: Replay): void {
-    if (!list.data) return;
-    const replays = list.data.replays.map((replay) => (replay.id === changed.id ? changed : replay));
-    list.put({ ...list.data, replays });
-  }
-
-  return (
-    <Panel title="Replays" actions={<a href="/replays">See all</a>} isFlush>
-      <ul class="rows">
-        {shown.map((replay) => (
-          <ReplayRow key={replay.id} replay={replay} narrowedTo={narrowedTo(replay, webhooks)} onChanged={replace}>
-            <div class="buttons">
-              <ItsEvents of={replay} />
-            </div>
-          </ReplayRow>
-        ))}
-      </ul>
-    </Panel>
+  const toRow = (replay: Replay) => (
+    <ReplayRow
+      key={replay.id}
+      replay={replay}
+      narrowedTo={narrowedTo(replay, webhooks)}
+      onChanged={(changed) =>
+        list.data && list.put({ ...list.data, replays: replays.map((one) => (one.id === changed.id ? changed : one)) })
+      }
+    >
+      <div class="buttons">
+        <ItsEvents of={replay} />
+      </div>
+    </ReplayRow>
   );
+
+  return {
+    rowOf(id) {
+      const replay = replays.find((one) => one.id === id);
+      return replay ? <ul>{toRow(replay)}</ul> : null;
+    },
+    othersThan(ids) {
+      const others = replays.filter((replay) => !hasEnded(replay) && !ids.includes(replay.id));
+      return others.length === 0 ? null : (
+        <Panel title="Replays" actions={<a href="/replays">See all</a>} isFlush>
+          <ul class="rows">{others.map(toRow)}</ul>
+        </Panel>
+      );
+    },
+  };
 }

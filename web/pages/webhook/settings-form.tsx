@@ -75,7 +75,6 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
             label="Rate limit, a second"
             type="number"
             min={1}
-            step={1}
             value={draft.rateLimit}
             onType={(rateLimit) => edit({ rateLimit })}
             hint="Most attempts that start in a second. Empty: no limit."
@@ -85,7 +84,6 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
             label="Concurrency"
             type="number"
             min={1}
-            step={1}
             value={draft.maxConcurrency}
             onType={(maxConcurrency) => edit({ maxConcurrency })}
             hint="Most attempts at once. Empty: the server's own limit."

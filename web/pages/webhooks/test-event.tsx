@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import type { Attempt as Answer, Webhook } from "../../api/types.ts";
+import type { Tested, Webhook } from "../../api/types.ts";
+import { showControls } from "../../format/controls.ts";
 import { outcomeOf, withoutUrl } from "../../format/outcome.ts";
 import { duration } from "../../format/time.ts";
 import { AnswerBody } from "../../parts/answer-body.tsx";
@@ -12,16 +13,23 @@ import { Icon } from "../../parts/icon.tsx";
 /** A test of one webhook: what is under way, and how the last one went. */
 export interface TestEvent {
   readonly attempt: Attempt;
-  readonly answer: Answer | null;
+  readonly answer: Tested | null;
   forget(): void;
 }
 
-export function useTestEvent({ id }: Pick<Webhook, "id">): TestEvent {
-  const [answer, setAnswer] = useState<Answer | null>(null);
+/** @param bodyOf what is sent; without it, a sample */
+export function useTestEvent(
+  { id }: Pick<Webhook, "id">,
+  bodyOf?: () => string,
+  options?: Parameters<typeof useAttempt>[1],
+): TestEvent {
+  const [answer, setAnswer] = useState<Tested | null>(null);
   const attempt = useAttempt(async () => {
     setAnswer(null);
-    setAnswer(await call<Answer>(`/v1/tenants/webhooks/${encodeURIComponent(id)}/test`, { method: "POST" }));
-  });
+    const text = bodyOf?.();
+    const path = `/v1/tenants/webhooks/${encodeURIComponent(id)}/test`;
+    setAnswer(await call<Tested>(path, { method: "POST", ...(text !== undefined && { text }) }));
+  }, options);
   return {
     attempt,
     answer,
@@ -44,7 +52,7 @@ export function TestAnswer({ of: { attempt, answer, forget } }: { of: TestEvent 
     );
   }
   if (!answer) return attempt.refusal ? <Refusal of={attempt} /> : null;
-  const { statusCode, durationMs, error, responseBody, targetWebhook } = answer;
+  const { statusCode, durationMs, error, responseBody, targetWebhook, eventType, typeIsTaken } = answer;
   const { state, rule } = outcomeOf(statusCode);
   return (
     <div class="test-answer" role="status">
@@ -63,6 +71,15 @@ export function TestAnswer({ of: { attempt, answer, forget } }: { of: TestEvent 
         {error !== null && statusCode === null && `${withoutUrl(error, targetWebhook)}. `}
         {rule} <span class="soft">Tests are neither stored nor retried.</span>
       </p>
+      {typeIsTaken === false && (
+        <p>
+          <strong>
+            {eventType == null ? "Events without a type" : `Events of the type ${showControls(eventType)}`} do not go to
+            this webhook:
+          </strong>{" "}
+          its settings name others. Only a test reaches it.
+        </p>
+      )}
       {statusCode !== null &&
         (responseBody === "" ? (
           <p class="soft small">The response had no body.</p>

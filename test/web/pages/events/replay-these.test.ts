@@ -68,14 +68,14 @@ describe("what no replay selects is replayed as the page shows it", () => {
     [{ webhook: "wh_gone" }],
   ])("%j", (filter) => {
     expect(replayTheseOf(given(filter), listed, [shop])).toEqual({
-      ...{ by: "page", records, text: "Replay 2 of this page", words: "2 deliveries", mustAsk: false },
+      ...{ by: "page", records, text: "Replay the 2 on this page", words: "2 deliveries", mustAsk: false },
     } as never);
   });
 
   test("without those of webhooks that are gone", () => {
     const mixed = { ...listed, total: 3, records: [record(shop.url), record("https://gone.example"), record("")] };
     const these = replayTheseOf(given({ q: "ada" }), mixed, [shop]);
-    expect(these).toMatchObject({ text: "Replay 2 of this page", records: [mixed.records[0], mixed.records[2]] });
+    expect(these).toMatchObject({ text: "Replay the 2 on this page", records: [mixed.records[0], mixed.records[2]] });
     const all = { ...listed, total: 2 };
     expect(replayTheseOf(given({ q: "ada" }), all, [shop])).toMatchObject({ text: "Replay these 2" });
   });

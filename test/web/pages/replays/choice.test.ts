@@ -3,11 +3,9 @@ import {
   type Choice,
   defaultLabel,
   fieldsOf,
-  fromLocal,
   missing,
   readChoice,
   startText,
-  toLocal,
   urlOf,
 } from "../../../../web/pages/replays/choice.ts";
 
@@ -86,25 +84,8 @@ describe("the button of a replay", () => {
 
 describe("the label of a replay", () => {
   test("says what and when, unless it is given", () => {
-    const at = new Date(2026, 2, 1, 9, 5);
-    expect(defaultLabel("failed", at)).toBe("failed-20260301-0905");
-    expect(defaultLabel("timeline", at)).toBe("range-20260301-0905");
-  });
-});
-
-describe("times in fields", () => {
-  test("are in the time zone of the machine, and come back as they were", () => {
-    expect(new Date(toLocal(from)).getTime()).toBe(Date.parse(from));
-    expect(fromLocal(toLocal(from))).toBe(from);
-  });
-
-  test("as an end hold the whole second that was typed", () => {
-    expect(fromLocal(toLocal(to), true)).toBe("2026-03-01T13:30:00.999Z");
-  });
-
-  test("are nothing while they are being typed", () => {
-    expect(fromLocal("")).toBe("");
-    expect(fromLocal("2026-13-01T00:00")).toBe("");
-    expect(toLocal("")).toBe("");
+    const at = new Date(2026, 2, 1, 9, 5, 7).getTime();
+    expect(defaultLabel("failed", at)).toBe("failed-20260301-090507");
+    expect(defaultLabel("timeline", at)).toBe("range-20260301-090507");
   });
 });

@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { labelOf } from "../../../web/format/label.ts";
+import { fromTyped, toTyped } from "../../../web/format/typed-time.ts";
+
+const ownZone = process.env.TZ;
+beforeEach(() => {
+  process.env.TZ = "Europe/Berlin";
+});
+afterEach(() => {
+  if (ownZone === undefined) delete process.env.TZ;
+  else process.env.TZ = ownZone;
+});
+
+describe("a time as it is typed", () => {
+  test.each([
+    ["", "", ""],
+    ["2026-03-01 13:30", "2026-03-01T12:30:00.000Z", "2026-03-01T12:30:59.999Z"],
+    ["2026-03-01 13:30:05", "2026-03-01T12:30:05.000Z", "2026-03-01T12:30:05.999Z"],
+    [" 2026-07-01T00:00 ", "2026-06-30T22:00:00.000Z", "2026-06-30T22:00:59.999Z"],
+    ["2026-03-01", "2026-02-28T23:00:00.000Z", "2026-03-01T22:59:59.999Z"],
+  ])("%p begins a range at %p, and ends one at %p", (text, from, to) => {
+    expect([fromTyped(text, "from"), fromTyped(text, "to")]).toEqual([from, to]);
+  });
+
+  test.each(["2026", "2026-03-01 1", "2026-03-01 1:30 PM", "2026-13-01", "2026-02-30", "2026-03-01 24:30", "now"])(
+    "%p is none",
+    (text) => {
+      expect(fromTyped(text, "from")).toBeNull();
+    },
+  );
+
+  test.each([
+    ["from", "2026-03-01T12:30:00.000Z", "2026-03-01 13:30"],
+    ["from", "2026-03-01T12:30:59.999Z", "2026-03-01 13:30:59"],
+    ["to", "2026-03-01T12:30:59.999Z", "2026-03-01 13:30"],
+    ["to", "2026-03-01T12:30:05.999Z", "2026-03-01 13:30:05"],
+    ["to", "", ""],
+  ] as const)("%s %p stands there as %p", (side, iso, text) => {
+    expect(toTyped(iso, side)).toBe(text);
+  });
+});
+
+test("the label of a replay says what and when, to the second", () => {
+  expect(labelOf("failed", Date.UTC(2026, 2, 1, 12, 34, 56, 789))).toBe("failed-20260301-133456");
+});

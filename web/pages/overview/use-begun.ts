@@ -1,0 +1,41 @@
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import type { Webhook } from "../../api/types.ts";
+import { useLatestReplays } from "../replays/under-way.tsx";
+import { type Begun, inPlace } from "./begun.ts";
+import type { Failing } from "./failing.ts";
+
+/** The replays that were started from cards of failures, for the cards to show how they go. */
+export interface Replayed {
+  readonly isAny: boolean;
+  begin(begun: Begun): void;
+  /** Progress of the latest one, if there is one. @param cause "": of all that failed for the webhook */
+  rowOf(webhook: string | null, cause: string): JSX.Element | null;
+  inPlace(failing: readonly Failing[]): readonly Failing[];
+  /** Others that are under way. */
+  readonly others: JSX.Element | null;
+}
+
+export function useBegun(webhooks: readonly Webhook[]): Replayed {
+  const [begun, setBegun] = useState<readonly Begun[]>([]);
+  /** As it was shown when the latest of them was started, and as it is shown now. */
+  const before = useRef<readonly Failing[]>([]);
+  const shown = useRef<readonly Failing[]>([]);
+  const latest = useLatestReplays(begun.length, webhooks);
+  return {
+    isAny: begun.length > 0,
+    begin(one) {
+      before.current = shown.current;
+      setBegun((earlier) => [...earlier, one]);
+    },
+    rowOf(webhook, cause) {
+      const found = begun.findLast((one) => one.webhook === webhook && one.cause === cause);
+      return found ? latest.rowOf(found.replay) : null;
+    },
+    inPlace(failing) {
+      shown.current = inPlace(failing, before.current, begun);
+      return shown.current;
+    },
+    others: latest.othersThan(begun.map(({ replay }) => replay)),
+  };
+}

@@ -1,0 +1,54 @@
+import type { ComponentChildren } from "preact";
+import { Refusal, useAttempt } from "./attempt.tsx";
+import { Button } from "./button.tsx";
+import { Dialog } from "./dialog.tsx";
+
+/** What is replayed: names and values. */
+export type Facts = readonly (readonly [name: string, value: string])[];
+
+/** Asks before many events are delivered again, and says which those are. */
+export function ReplayQuestion({
+  title,
+  facts,
+  press,
+  onStart,
+  onClose,
+  children,
+}: {
+  title: string;
+  facts: Facts;
+  /** On the button that starts it; null: it cannot be started yet. */
+  press: string | null;
+  onStart(): Promise<void>;
+  onClose(): void;
+  children: ComponentChildren;
+}) {
+  const attempt = useAttempt(onStart);
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <dl class="facts">
+        {facts.map(([name, value]) => (
+          <>
+            <dt>{name}</dt>
+            <dd>
+              <bdi>{value}</bdi>
+            </dd>
+          </>
+        ))}
+      </dl>
+      <p role="status">{children}</p>
+      <Refusal of={attempt} />
+      <div class="buttons">
+        <Button onClick={onClose}>Not now</Button>
+        <Button
+          kind="primary"
+          onClick={attempt.run}
+          busy={attempt.isBusy}
+          disabled={press === null || attempt.waitSeconds > 0}
+        >
+          {press ?? "Replay"}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,44 @@
+import { useState } from "preact/hooks";
+import { fromTyped, timePattern, toTyped } from "../format/typed-time.ts";
+import { zoneName } from "../format/zone.ts";
+import { Field } from "./field.tsx";
+import { now } from "./time.tsx";
+
+/** A time that is typed, by a clock of 24 hours. */
+export function TimeField({
+  label,
+  side,
+  value,
+  onChange,
+  wrong = null,
+}: {
+  label: string;
+  /** Of the range that it bounds. */
+  side: "from" | "to";
+  /** ISO 8601; "": none. */
+  value: string;
+  /** @param iso null: what stands there is no time */
+  onChange(iso: string | null): void;
+  wrong?: string | null;
+}) {
+  const [typed, setTyped] = useState({ text: toTyped(value, side), iso: value });
+  // Another one was chosen elsewhere.
+  const text = typed.iso === value ? typed.text : toTyped(value, side);
+  return (
+    <Field
+      label={label}
+      value={text}
+      autocomplete="off"
+      placeholder="2026-03-01 13:30"
+      hint={`${timePattern}, ${zoneName(now.peek())}`}
+      wrong={
+        fromTyped(text, side) === null && text.length >= timePattern.length ? `Write it as ${timePattern}.` : wrong
+      }
+      onType={(given) => {
+        const iso = fromTyped(given, side);
+        setTyped({ text: given, iso: iso ?? "" });
+        onChange(iso);
+      }}
+    />
+  );
+}
