@@ -10,6 +10,7 @@ export const acceptedLicences: ReadonlySet<string> = new Set([
   "BSD-3-Clause",
   "ISC",
   "MIT",
+  "MIT-0",
   "Unlicense",
 ]);
 
