@@ -193,6 +193,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     notes: { read: home.readBackupNotes, write: home.noteBackups },
     clock,
     log,
+    onFailed: (kind, error) => mail?.notices.operator("backup.failed", { at: clock.now(), kind, error }),
   });
   const pauses = createPauses(config.paused, (what) => {
     home.resumed(what);

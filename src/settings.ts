@@ -344,7 +344,7 @@ export const settings = {
   operatorMail: setting({
     env: "POSTRIDER_OPERATOR_MAIL",
     default: "",
-    doc: "Comma-separated addresses that are told when the disk is low or the queue keeps growing.",
+    doc: "Comma-separated addresses that are told when a backup fails, the disk is low or the queue keeps growing.",
     example: "ops@example.com",
     parse: listOf((text) => (/^[^\s@<>]+@[^\s@<>]+$/.test(text) ? text : null)),
   }),

@@ -26,6 +26,8 @@ export interface BackupsOptions {
   notes: { read(): string | null; write(text: string): void };
   clock: Clock;
   log: Log;
+  /** Told of each that failed, with why. */
+  onFailed?(kind: BackupOutcome["kind"], error: string): void;
 }
 
 export interface Backups {
@@ -51,7 +53,7 @@ export interface Backups {
 
 /** Makes backups by schedule and when it is asked to, one thing at a time, each in a process of its own. */
 export function createBackups(options: BackupsOptions): Backups {
-  const { url, cron, keep, openPlace, run, folder, notes, clock, log } = options;
+  const { url, cron, keep, openPlace, run, folder, notes, clock, log, onFailed } = options;
   const schedule = cron === null ? null : new Cron(cron, { paused: true });
   const stopped = new AbortController();
   let history = parseHistory(notes.read());
@@ -73,7 +75,10 @@ export function createBackups(options: BackupsOptions): Backups {
 
   function work(kind: BackupOutcome["kind"], task: () => Promise<void>): void {
     const ended = task()
-      .catch((error: unknown) => log.write("error", "backup.failed", { kind, error: messageOf(error) }))
+      .catch((error: unknown) => {
+        log.write("error", "backup.failed", { kind, error: messageOf(error) });
+        onFailed?.(kind, messageOf(error));
+      })
       .finally(() => {
         working = null;
       });
@@ -91,7 +96,10 @@ export function createBackups(options: BackupsOptions): Backups {
     if (error !== null) failures += 1;
     if (error === null)
       log.write("info", kind === "backup" ? "backup.made" : "backup.verified", { backup, bytes, tookMs });
-    else log.write("error", "backup.failed", { kind, backup, error });
+    else {
+      log.write("error", "backup.failed", { kind, backup, error });
+      onFailed?.(kind, error);
+    }
   }
 
   function save(): void {

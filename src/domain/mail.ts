@@ -13,6 +13,7 @@ export const mailKinds = [
   "webhook.failing",
   "webhook.disabled",
   "charge.failed",
+  "backup.failed",
   "disk.low",
   "queue.growing",
 ] as const;

@@ -89,6 +89,17 @@ const letters: Readonly<Record<MailKind, Words>> = {
     link: { url: `${baseUrl}/plan`, label: "Look at your plan" },
     because: isContact(host),
   }),
+  "backup.failed": (facts, { host }) => ({
+    subject: `A backup failed: ${host}`,
+    body: [
+      facts.map(
+        (fact) =>
+          `${timeOf(fact.at)}: ${fact.kind === "verify" ? "a backup did not pass its verification" : "no backup was made"}. ${fact.error}`,
+      ),
+      "Earlier backups are as they were. Once the cause is gone, make one by hand and verify it: postrider backup --verify.",
+    ],
+    because: isOperator(host),
+  }),
   "disk.low": ([fact = {}], { host }) => ({
     subject: `Disk almost full: ${host}`,
     body: [

@@ -9,6 +9,7 @@ const facts: Readonly<Record<MailKind, MailFact>> = {
   "webhook.failing": { ...account, url: "https://shop.example/hook", failingSince: at, disablesAt: at + 86_400_000 },
   "webhook.disabled": { ...account, url: "https://shop.example/hook", failingSince: at, disabledAs: "failing" },
   "charge.failed": { ...account, amountKobo: 1_500_000, reason: "Insufficient funds", retryAt: at, isSuspended: 0 },
+  "backup.failed": { at, kind: "backup", error: "The bucket does not exist." },
   "disk.low": { freeBytes: 2 ** 29, floorBytes: 2 ** 30 },
   "queue.growing": { waiting: 12_345, minutes: 30 },
 };

@@ -1,0 +1,155 @@
+import { expect, test } from "bun:test";
+import type { OwnNews } from "../../src/delivery/own-events.ts";
+import { type MailFact, type MailState, queued, type WaitingMail } from "../../src/domain/mail.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createNotices } from "../../src/mail/notices.ts";
+import { createOutbox } from "../../src/mail/outbox.ts";
+import type { MailOrder } from "../../src/store/mail.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const ada = { key: 1, id: "t1", name: "Ada's shop", email: "Ada@example.com" } as Tenant;
+const sandbox = { key: 2, id: "t2", name: "Sandbox", email: "sandbox+t2@postrider.invalid" } as Tenant;
+
+/** An outbox in memory, and a post that says what it is given. */
+function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; tenants?: Tenant[] } = {}) {
+  const clock = createFakeClock();
+  const waiting: WaitingMail[] = [];
+  const posted: string[] = [];
+  const ended: string[] = [];
+  const lines: Record<string, unknown>[] = [];
+  let refusal: string | null = null;
+  let isFull = false;
+  const store: Pick<Store, "queueMail" | "dueMail" | "mailSent" | "mailNotSent" | "findTenant" | "webhooks"> = {
+    async queueMail({ kind, recipient, fact }: MailOrder, now) {
+      if (isFull) return false;
+      waiting.push({ kind, recipient, state: queued(null, fact, now) });
+      return true;
+    },
+    dueMail: async () => ({ mails: waiting.slice(0, 1), nextAt: null }),
+    mailSent: async ({ kind }) => void ended.push(`${kind} sent`, waiting.splice(0, 1).length === 1 ? "" : "?"),
+    async mailNotSent({ kind }) {
+      ended.push(`${kind} not sent`);
+      waiting.splice(0, 1);
+      return ended.length < 2;
+    },
+    findTenant: async (id) => tenants.find((tenant) => tenant.id === id) ?? null,
+    webhooks: async () =>
+      [{ key: 7, url: "https://shop.example/hook?token=secret" }] as Awaited<ReturnType<Store["webhooks"]>>,
+  };
+  const log = createLog({
+    ...{ level: "debug", format: "json", now: clock.now },
+    out: (line) => void lines.push(JSON.parse(line)),
+  });
+  const outbox = createOutbox({
+    ...{ store, clock, log },
+    post: {
+      async send({ subject, text }, to, id) {
+        if (refusal !== null) throw new Error(refusal);
+        posted.push(`${to}: ${subject}`, text, id);
+      },
+    },
+    mayRun: () => holds,
+    open: (fact) => fact,
+    context: () => ({ baseUrl: "https://relay.example.com" }),
+    onSent: () => {},
+    onFailure: () => {},
+  });
+  const notices = createNotices({
+    store,
+    clock,
+    log,
+    operators: ["ops@example.com", "night@example.com"],
+    wake: outbox.wake,
+  });
+  const state = (fact: MailFact): MailState => queued(null, fact, clock.now());
+  return {
+    ...{ clock, waiting, posted, ended, lines, outbox, notices, state },
+    refuse: (words: string | null) => (refusal = words),
+    fill: () => (isFull = true),
+    async settle() {
+      await notices.flush();
+      for (let i = 0; i < 50; i++) await Promise.resolve();
+    },
+  };
+}
+
+const disabled: OwnNews = {
+  type: "postrider.webhook.disabled",
+  about: { tenantKey: 1, webhookKey: 7 },
+  tenantId: "t1",
+  fields: { failing_since: "2026-03-01T12:34:56.789Z", disabled_reason: "failing" },
+};
+
+test("a webhook that was disabled is told to the account's address, without the query of its URL", async () => {
+  const { outbox, notices, posted, settle } = setUp();
+  outbox.start();
+  notices.webhook(disabled);
+  await settle();
+  expect(posted[0]).toBe("ada@example.com: A webhook was disabled: shop.example");
+  expect(posted[1]).toContain(
+    "https://shop.example/hook of Ada's shop (t1): every attempt has failed since 2026-03-01 12:34 UTC.",
+  );
+  expect(posted[1]).not.toContain("secret");
+  expect(posted[2]).toMatch(/^<[0-9a-f]{32}@relay\.example\.com>$/);
+});
+
+test("other news, and an account without an address, are no mail", async () => {
+  const { notices, waiting, settle } = setUp();
+  notices.webhook({ ...disabled, type: "postrider.webhook.enabled" });
+  notices.webhook({ ...disabled, tenantId: "t2" });
+  notices.webhook({ ...disabled, tenantId: "t3" });
+  await settle();
+  expect(waiting).toEqual([]);
+});
+
+test("the operator's addresses are told alike, and that the outbox is full is in the log", async () => {
+  const { notices, waiting, fill, lines, settle } = setUp();
+  notices.operator("disk.low", { freeBytes: 1, floorBytes: 2 });
+  await settle();
+  expect(waiting.map(({ recipient }) => recipient)).toEqual(["ops@example.com", "night@example.com"]);
+  fill();
+  notices.chargeFailed(ada, { amountKobo: 1, reason: "No", retryAt: null, isSuspended: true });
+  await settle();
+  expect(lines).toMatchObject([{ event: "mail.not_queued", kind: "charge.failed", error: "the outbox is full" }]);
+});
+
+test("what is not true any more is not said: an account is gone, or has another address", async () => {
+  const { outbox, waiting, posted, ended, state, settle } = setUp();
+  const gone = { tenantId: "t9", tenantName: "x" };
+  waiting.push({ kind: "charge.failed", recipient: "ada@example.com", state: state(gone) });
+  waiting.push({ kind: "charge.failed", recipient: "old@example.com", state: state({ ...gone, tenantId: "t1" }) });
+  outbox.start();
+  await settle();
+  expect(posted).toEqual([]);
+  expect(ended.filter((one) => one !== "")).toEqual(["charge.failed sent", "charge.failed sent"]);
+});
+
+test("a server that does not hold the job sends nothing", async () => {
+  const { outbox, notices, waiting, posted, settle } = setUp({ holds: false });
+  outbox.start();
+  notices.webhook(disabled);
+  await settle();
+  expect([waiting.length, posted.length]).toEqual([1, 0]);
+});
+
+test("an outage is in the log as it begins and as it ends, and what is given up is named", async () => {
+  const { clock, outbox, notices, lines, refuse, settle } = setUp();
+  refuse("450 come back later");
+  outbox.start();
+  notices.operator("queue.growing", { waiting: 1, minutes: 30 });
+  await settle();
+  refuse(null);
+  notices.webhook(disabled);
+  await settle();
+  clock.advance(10_000);
+  await settle();
+  expect(lines).toMatchObject([
+    { level: "error", event: "mail.failed", kind: "queue.growing", error: "450 come back later" },
+    { level: "error", event: "mail.given_up", kind: "queue.growing" },
+    { level: "info", event: "mail.recovered", failures: 2 },
+  ]);
+  expect(JSON.stringify(lines)).not.toContain("@");
+  await outbox.stop();
+});
