@@ -313,6 +313,22 @@ describe.skipIf(noBrowser !== null)("the account", () => {
     await seeText(page, "Your plan");
   });
 
+  test.each(["desktop", "phone"] as const)("shows who did what with it, and from where, on a %s", async (size) => {
+    const page = await browser.page({ size, provoked: [left] });
+    const { token } = await signedIn(page, server.url);
+    const webhooks = [{ webhook_url: "https://shop.example/a-long-path/that/breaks/on/a/phone?token=s3cret" }];
+    await ask(`${server.url}/v1/tenants/webhooks`, "PUT", token, webhooks);
+    for (let n = 0; n < 9; n++) await ask(`${server.url}/v1/tenants/signing-secret/rotate`, "POST", token);
+    await page.goto(`${server.url}/plan`);
+    await seeText(page, "Signing secret rotated by the account from 127.0.0.1");
+    expect(await page.getByText("Account created").count()).toBe(0);
+    await press(page, "Show more");
+    await seeText(page, "Account created");
+    await seeText(page, "added: https://shop.example/a-long-path/that/breaks/on/a/phone");
+    expect(await page.content()).not.toContain("s3cret");
+    await browser.inspect(page, "activity");
+  });
+
   test("is deleted once its name was typed", async () => {
     const page = await browser.page({ size: "phone", provoked: [left] });
     const { id, password } = await startFreeAccount(page, server.url);

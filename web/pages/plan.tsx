@@ -6,6 +6,7 @@ import { sells, useServer } from "../session/server.ts";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { AccountPanel } from "./plan/account-panel.tsx";
+import { Activity } from "./plan/activity.tsx";
 import { Charges } from "./plan/charges.tsx";
 import { Payment } from "./plan/payment.tsx";
 import { readPlan } from "./plan/plan-view.ts";
@@ -48,6 +49,7 @@ export function PlanPage() {
                 <Payment billing={data.billing} payments={server.payments} />
                 <Charges of={data.billing.charges} />
                 <AccountPanel view={data} />
+                <Activity />
               </div>
             )}
           </Shown>
