@@ -204,6 +204,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     isPaused: pauses.isPaused,
     backups: backups.figures,
     queueDepth: () => store.queueDepth(),
+    stored: async () => ({ events: await store.storedEvents(), usedBytes: await store.usedBytes() }),
     clock,
     openStreams: () => hub.openStreams,
     inFlight: () => dispatcher.inFlight,

@@ -13,6 +13,7 @@ import { refusalCodes } from "./refusal-codes.ts";
 export interface MetricSources {
   isPaused(what: Pausable): boolean;
   queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
+  stored(): Promise<{ events: number; usedBytes: number }>;
   clock: Clock;
   openStreams(): number;
   inFlight(): number;
@@ -187,6 +188,11 @@ export function createMetrics(sources: MetricSources) {
   const diskFree = gauge("postrider_disk_free_bytes", "Free disk space in the data directory.");
   const diskFloor = gauge("postrider_disk_floor_bytes", "Free disk space below which no events are accepted.");
   const databaseSize = gauge("postrider_database_bytes", "Size of the database, excluding its write-ahead log.");
+  const usedSize = gauge(
+    "postrider_database_used_bytes",
+    "Size of the database, excluding room that can be used again.",
+  );
+  const storedEvents = gauge("postrider_events_stored", "Events in the database, of all accounts.");
   const logSize = gauge("postrider_database_log_bytes", "Size of the database's write-ahead log.");
   const oldestSnapshot = gauge(
     "postrider_database_oldest_snapshot_seconds",
@@ -255,7 +261,7 @@ export function createMetrics(sources: MetricSources) {
     connected: (reused: boolean) => connections.inc({ connection: reused ? "reused" : "new" }),
     /** What the operator's page shows of it. `queue` is null when the database did not say in time. */
     async figures() {
-      const depth = await queueDepthInTime(sources);
+      const [depth, stored] = await Promise.all([inTime(sources, sources.queueDepth), inTime(sources, sources.stored)]);
       const { values } = await attempts.get();
       const attemptsThat = (outcome: string) => values.find(({ labels }) => labels.outcome === outcome)?.value ?? 0;
       const { freeBytes, floorBytes } = sources.disk();
@@ -272,6 +278,7 @@ export function createMetrics(sources: MetricSources) {
           retried: attemptsThat("retry"),
           failed: attemptsThat("failed"),
         },
+        stored,
         ...sources.storage(),
         diskFreeBytes: freeBytes,
         diskFloorBytes: floorBytes,
@@ -280,7 +287,11 @@ export function createMetrics(sources: MetricSources) {
       };
     },
     async text(): Promise<string> {
-      const depth = await queueDepthInTime(sources);
+      const [depth, stored] = await Promise.all([inTime(sources, sources.queueDepth), inTime(sources, sources.stored)]);
+      if (stored) {
+        storedEvents.set(stored.events);
+        usedSize.set(stored.usedBytes);
+      }
       if (depth) {
         pending.set(depth.pending);
         oldest.set(depth.oldestDueAt === null ? 0 : Math.max(0, (sources.clock.now() - depth.oldestDueAt) / 1000));
@@ -337,16 +348,16 @@ function createBackupGauges(gauge: (name: string, help: string) => Gauge) {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Whoever collects metrics waits ten seconds, and a database that stands still is found out about later. */
-const queueDepthTimeoutMs = 2_000;
+const askTimeoutMs = 2_000;
 
 /** While the database is away, what it would have to say stays as it was, and all else is told: it says what is wrong. */
-async function queueDepthInTime({ clock, queueDepth }: MetricSources) {
+async function inTime<T>({ clock }: MetricSources, ask: () => Promise<T>): Promise<T | null> {
   let cancel = () => {};
   const late = new Promise<null>((resolve) => {
-    cancel = clock.after(queueDepthTimeoutMs, () => resolve(null));
+    cancel = clock.after(askTimeoutMs, () => resolve(null));
   });
   try {
-    return await Promise.race([queueDepth().catch(unlessUnavailable), late]);
+    return await Promise.race([ask().catch(unlessUnavailable), late]);
   } finally {
     cancel();
   }

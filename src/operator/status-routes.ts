@@ -41,6 +41,12 @@ const status = v.object({
   storage: v.object({
     database_bytes: v.number(),
     log_bytes: v.number(),
+    used_bytes: v.pipe(
+      v.nullable(v.number()),
+      v.description("Of the database, without room that can be used again; null when it did not say in time."),
+    ),
+    events: v.pipe(v.nullable(v.number()), v.description("In the database, of all accounts.")),
+    bytes_per_event: v.pipe(v.nullable(v.number()), v.description("What an event takes; null when there are none.")),
     disk_free_bytes: v.number(),
     disk_floor_bytes: v.number(),
   }),
@@ -59,6 +65,7 @@ const statusExample: v.InferOutput<typeof status> = {
   storage: {
     database_bytes: 104_857_600,
     log_bytes: 4_194_304,
+    ...{ used_bytes: 96_468_992, events: 181_672, bytes_per_event: 531 },
     disk_free_bytes: 53_687_091_200,
     disk_floor_bytes: 268_435_456,
   },
@@ -127,6 +134,11 @@ export function statusRoutes({ metrics, store, clock, startedAt, paused }: Statu
           storage: {
             database_bytes: figures.databaseBytes,
             log_bytes: figures.logBytes,
+            used_bytes: figures.stored?.usedBytes ?? null,
+            events: figures.stored?.events ?? null,
+            bytes_per_event: figures.stored?.events
+              ? Math.round(figures.stored.usedBytes / figures.stored.events)
+              : null,
             disk_free_bytes: figures.diskFreeBytes,
             disk_floor_bytes: figures.diskFloorBytes,
           },

@@ -80,6 +80,8 @@ export interface RetentionVerbs {
   storageOf(tenantKey: number): Promise<number>;
   /** Notes since when an account takes more than it may; null: it does not. Idempotent. */
   noteStorageFull(tenantKey: number, since: number | null): Promise<void>;
+  /** Of all accounts. */
+  storedEvents(): Promise<number>;
   /** Bytes that the store takes, without the room that can be used again. */
   usedBytes(): Promise<number>;
 }

@@ -68,6 +68,7 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
       full.set(tenantKey, since !== null);
       accounts = accounts.map((one) => (one.tenantKey === tenantKey ? { ...one, storageFullAt: since } : one));
     },
+    storedEvents: async () => events.length,
     usedBytes: async () => events.length,
   };
   const retention = createRetention({

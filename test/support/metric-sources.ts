@@ -6,6 +6,7 @@ import { createFakeClock } from "./fake-clock.ts";
 export const metricSources = (given: Partial<MetricSources> = {}): MetricSources => ({
   clock: createFakeClock(),
   queueDepth: async () => ({ pending: 0, oldestDueAt: null }),
+  stored: async () => ({ events: 0, usedBytes: 0 }),
   openStreams: () => 0,
   isPaused: () => false,
   inFlight: () => 0,

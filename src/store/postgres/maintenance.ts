@@ -9,7 +9,7 @@ import type { Connection } from "./connection.ts";
 import { createFailureSweep } from "./empty-failures.ts";
 import { storageUnavailable } from "./faults.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
-import { makePartitions } from "./partitions.ts";
+import { dropPartitions, makePartitions, partitionAt } from "./partitions.ts";
 import type { Pool } from "./pool.ts";
 
 export interface Upkeep {
@@ -57,6 +57,10 @@ const streamTexts = [
  * queue is then slower by what it has to walk past.
  */
 const vacuumEveryMs = 10_000;
+
+/** How often it is looked whether a month has become empty. */
+const dropEveryMs = 3_600_000;
+
 const vacuumedDeadRows = 1_000;
 
 /** Not if autovacuum is at it. */
@@ -65,12 +69,19 @@ const vacuumText = "vacuum (index_cleanup on, truncate off, skip_locked) pending
 const deadRowsText = `select n_dead_tup::float8 as dead from pg_stat_user_tables where relid = 'pending'::regclass`;
 
 export function maintenanceVerbs(
-  { pool, writes, node }: Connection,
+  { pool, writes, node, clock }: Connection,
   upkeep: Upkeep,
   masterKey?: MasterKeyCheck,
 ): Pick<MaintenanceVerbs, "prune" | "probe" | "reclaim"> {
   let lookedAt = Number.NEGATIVE_INFINITY;
+  let droppedAt = Number.NEGATIVE_INFINITY;
   const sweepFailures = createFailureSweep(upkeep.clock.monotonicMs);
+
+  /** Records and attempts bear the number of their event, so nothing of what is before it is left. */
+  async function oldestSeq(): Promise<number> {
+    const [oldest] = await pool.read<{ seq: number | null }>("select min(seq)::float8 as seq from event");
+    return oldest?.seq ?? partitionAt("month", clock.now()).fromSeq;
+  }
 
   return {
     async prune(now, limit) {
@@ -96,9 +107,13 @@ export function maintenanceVerbs(
         if (masterKey && !(await masterKey.holds(tx))) throw masterKeyUseless();
       }),
 
-    // The room of other tables is given back by autovacuum, in time.
+    // The room of other tables is given back by autovacuum, in time; of months of which nothing is left, at once.
     async reclaim() {
       const now = upkeep.clock.monotonicMs();
+      if (now - droppedAt >= dropEveryMs) {
+        droppedAt = now;
+        await dropPartitions(pool, await oldestSeq());
+      }
       if (now - lookedAt < vacuumEveryMs) return false;
       lookedAt = now;
       const [found] = await pool.read<{ dead: number }>(deadRowsText);

@@ -196,6 +196,11 @@ export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" |
         await changeTenant(tx, { tenant }, { storageFullAt: since });
       }),
 
+    async storedEvents() {
+      const [row] = await pool.read<{ n: number }>("select coalesce(sum(events), 0)::float8 as n from usage");
+      return row?.n ?? 0;
+    },
+
     usedBytes: () => databaseBytes(pool),
   };
 }

@@ -57,6 +57,7 @@ export function retentionVerbs(
   const countersOf = client.prepare<Pick<Counters, "pending" | "delivered" | "failed" | "skipped">, [number]>(
     "select pending, delivered, failed, skipped from tenant_usage where tenant_key = ?1",
   );
+  const allEvents = client.prepare<{ n: number | null }, []>("select sum(events) as n from tenant_usage");
   const rows = createTenantRows(client);
   const pages = client.prepare<{ used: number }, []>(
     `select (page_count - freelist_count) * page_size as used
@@ -142,6 +143,8 @@ export function retentionVerbs(
         if (held.gone || (held.tenant.storageFullAt === null) === (since === null)) return;
         rows.change(tx, held, { storageFullAt: since });
       }),
+
+    storedEvents: async () => allEvents.get()?.n ?? 0,
 
     usedBytes: async () => pages.get()?.used ?? 0,
   };

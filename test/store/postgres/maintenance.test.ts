@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { parseEventId } from "../../../src/lib/id.ts";
 import { createVault, type Vault } from "../../../src/lib/vault.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
@@ -52,6 +53,29 @@ describeWithPostgres("maintenance, with several nodes", () => {
   afterEach(() => nodes.end());
 
   const count = async (table: string) => (await pool.read(`select 1 from ${table}`)).length;
+
+  test("drops the months of which nothing is left", async () => {
+    const partitions = async () =>
+      (
+        await pool.read<{ name: string }>(
+          "select relname as name from pg_class where relname ~ '^event_\\d' and relkind = 'r'",
+        )
+      )
+        .map(({ name }) => name)
+        .toSorted();
+    const tenant = await here.tenant({ urls: ["https://a.example/hook"] });
+    const old = await here.event(tenant, "delivered");
+    const [first = ""] = await partitions();
+    here.clock.advance(70 * 24 * 3_600_000);
+    await here.store.prune(here.clock.now(), 10);
+    const young = await here.event(tenant, "delivered");
+    await here.store.reclaim(1);
+    expect((await partitions())[0]).toBe(first);
+    await here.store.forgetEvents(tenant.key, [parseEventId(old)?.seq ?? 0], here.clock.now());
+    await nodes.worlds[1]?.store.reclaim(1);
+    expect((await partitions()).indexOf(first)).toBe(-1);
+    expect(await here.records(tenant, young)).toHaveLength(1);
+  });
 
   test("forgets changes that every node has heeded", async () => {
     const tenant = await here.tenant({ urls: ["https://a.example/hook"] });
