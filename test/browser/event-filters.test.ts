@@ -1,6 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import { noBrowser, openBrowser } from "./browser.ts";
-import { chipsOf, choose, chosen, eventLists, focused, removeChip, row, search, see, seeIds } from "./event-list.ts";
+import {
+  chipsOf,
+  choose,
+  chosen,
+  eventLists,
+  focused,
+  openFilters,
+  removeChip,
+  row,
+  search,
+  see,
+  seeIds,
+} from "./event-list.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { openAccount } from "./signed-in.ts";
@@ -161,7 +173,8 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
 
   test("takes a range of time, in the user's own time", async () => {
     const account = await openAccount(server.url);
-    const id = await account.ingest({});
+    await account.setWebhooks({ webhook_url: hook, name: "Shop" });
+    const id = await account.ingest({ type: "user.created" });
     const page = await openEvents(account, { size: "phone" });
     await page.getByRole("button", { name: "Filters" }).click();
     await choose(page, "Time", "Custom range");
@@ -178,7 +191,11 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
     await page.getByLabel("To", { exact: true }).fill("2026-01-02 00:01");
     await page.getByRole("button", { name: "Show", exact: true }).click();
     await page.waitForURL((url) => url.searchParams.get("to")?.endsWith(":01:59.999Z") === true);
+    await page.reload();
     await see(page.getByText("No events match the filters."));
+    // Types are suggested whether or not the list shows them.
+    await page.locator("option", { hasText: "user.created" }).waitFor({ state: "attached" });
+    await openFilters(page, "phone");
     await page.getByLabel("To", { exact: true }).fill("");
     await page.getByRole("button", { name: "Show", exact: true }).click();
     await page.waitForURL((url) => url.searchParams.has("from") && !url.searchParams.has("to"));

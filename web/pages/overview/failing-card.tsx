@@ -124,9 +124,7 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
           failed
         </>
       )}
-      {isOver(failing)
-        ? "Nothing is failed any more"
-        : failed === 0 && (waiting === 0 ? "Nothing delivered" : retried(waiting))}
+      {isOver(failing) ? "No failures left" : failed === 0 && (waiting === 0 ? "Nothing delivered" : retried(waiting))}
       {downSince !== null && (
         <span class="nowrap" title={exactTimeWithZone(downSince)}>
           {" "}
@@ -158,7 +156,7 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
   const n = sizeOf(cause);
   const events = n === 1 ? "event" : "events";
   return (
-    <li class="cause">
+    <li class={`cause ${n === 0 ? "is-over" : ""}`}>
       <p class="why" title={`${meaning} ${remedy}`}>
         <strong>{short}</strong>
         {answers.slice(0, mostAnswers).map((answer) => (
