@@ -15,7 +15,8 @@ import { writeZip } from "./zip.ts";
 
 /**
  * `bun run release`: leaves in dist/release what a page of a release shows: archives and packages, the list of what is in
- * the executables, and the checksums of all of it. One commit gives the same bytes on every machine. `bun run release linux-x64` builds that alone.
+ * the executables, and the checksums of all of it. One commit gives the same bytes, in whatever folder. `bun run release
+ * linux-x64` builds that alone.
  */
 
 const out = join(dist, "release");
