@@ -38,7 +38,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     const well = page.getByRole("list", { name: "Webhooks without a failure" });
     await well
       .getByRole("listitem")
-      .filter({ hasText: /^Audit\s*9 of 9 · p95 \d+ ms$/ })
+      .filter({ hasText: /^Audit\s*9 of 9 · p95 [\d.]+ m?s$/ })
       .waitFor();
     await page.mouse.move(0, 0);
     await browser.inspect(page, "overview-failing");
