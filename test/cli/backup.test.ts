@@ -44,7 +44,7 @@ describe("postrider backup", () => {
 
     const restored = join(folder, "restored");
     const { code, out } = await run(["restore", backups, "--data-dir", restored]);
-    expect(out).toMatch(/\d+ deliveries were pending and are made when the server starts, again if/);
+    expect(out).toMatch(/It has \d+ deliveries pending\. They are made when the server starts, again if/);
     expect(code).toBe(0);
     for (const name of ["master-key", "session-secret", "operator-token"]) {
       expect(readFileSync(join(restored, name))).toEqual(readFileSync(join(dataDir, name)));

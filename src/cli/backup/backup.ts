@@ -11,7 +11,15 @@ import { formatDuration } from "../../lib/duration.ts";
 import { UsageError } from "../arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
-import { dirFlag, grouped, interruptible, megabytes, readMasterKeyElsewhere, temporaryFolder } from "./options.ts";
+import {
+  contentsOf,
+  dirFlag,
+  interruptible,
+  megabytes,
+  pendingIn,
+  readMasterKeyElsewhere,
+  temporaryFolder,
+} from "./options.ts";
 import { faultsText } from "./verify.ts";
 
 export const backupCommand: Command = {
@@ -65,7 +73,6 @@ names is not in it.`,
       io.progress("");
       const tookMs = Math.round(clock.monotonicMs() - startedAt);
       const backup = `${place.name.replace(/\/$/, "")}/${file}`;
-      const { events, pending, accounts } = manifest.books;
       const faults = flags.has("--verify")
         ? (
             await verifyBackup({
@@ -86,8 +93,8 @@ names is not in it.`,
         io.out(JSON.stringify({ backup, bytes, tookMs, verified, faults: faults ?? [], manifest }));
       } else {
         io.out(
-          `${backup}: ${megabytes(bytes)}, ${grouped(events)} events of ${grouped(accounts)} accounts, ` +
-            `${grouped(pending)} deliveries pending; it took ${formatDuration(tookMs)}.`,
+          `${backup}: ${megabytes(bytes)}, ${contentsOf(manifest)}, ${pendingIn(manifest)}; ` +
+            `it took ${formatDuration(tookMs)}.`,
         );
         if (!hasMasterKey) io.out(`The master key is not in it: keep ${masterKeyFile} apart from it, and safe.`);
         if (faults !== null)

@@ -2,11 +2,13 @@ import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { parseIdentities } from "../../backup/encryption.ts";
 import { locate } from "../../backup/locate.ts";
+import type { Manifest } from "../../backup/manifest.ts";
 import type { Location, Place } from "../../backup/place.ts";
 import type { Config } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import type { Flag } from "../arguments.ts";
+import { count, counted } from "../count.ts";
 import type { EndSignal, Io } from "../io.ts";
 
 export const identityFlag: Flag = {
@@ -78,4 +80,10 @@ export function interruptible(io: Io): { signal: AbortSignal; given(): EndSignal
 export const megabytes = (bytes: number): string =>
   bytes < 10 * 2 ** 20 ? `${(bytes / 2 ** 20).toFixed(1)} MiB` : `${Math.round(bytes / 2 ** 20)} MiB`;
 
-export const grouped = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+/** `12 events of 3 accounts` */
+export const contentsOf = ({ books }: Manifest): string =>
+  `${counted(books.events, "event")} of ${counted(books.accounts, "account")}`;
+
+/** `40 deliveries pending` */
+export const pendingIn = ({ books }: Manifest): string =>
+  books.pending === 1 ? "1 delivery pending" : `${count(books.pending)} deliveries pending`;

@@ -8,11 +8,12 @@ import { UsageError } from "../arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
 import {
+  contentsOf,
   findBackup,
-  grouped,
   identityFlag,
   interruptible,
   megabytes,
+  pendingIn,
   readIdentities,
   readMasterKeyElsewhere,
 } from "./options.ts";
@@ -65,19 +66,13 @@ server starts paused, until postrider resume.`,
         );
       }
       folder.finish([...secrets, databaseEntry], way === "hold" ? pausable : []);
-      const { pending, events, accounts } = manifest.books;
+      const { pending } = manifest.books;
       if (flags.has("--json")) {
         io.out(JSON.stringify({ restored: true, backup: from, dataDir: folder.path, pending, way, manifest }));
         return exitCode.ok;
       }
-      io.out(
-        `${folder.path} is as the server was at ${manifest.createdAt}: ${grouped(events)} events of ${grouped(accounts)} accounts.`,
-      );
-      io.out(
-        way === "hold"
-          ? `${grouped(pending)} deliveries were pending. They and charges wait until postrider resume.`
-          : `${grouped(pending)} deliveries were pending and are made when the server starts, again if they have been made since.`,
-      );
+      io.out(`${folder.path} is as the server was at ${manifest.createdAt}: ${contentsOf(manifest)}.`);
+      io.out(`It has ${pendingIn(manifest)}. ${consequence(pending, way)}`);
       if (isEarlier) io.out(`It is of an earlier version (${manifest.version}): the first start upgrades it.`);
       if (!manifest.hasMasterKey) {
         io.out("The master key was kept elsewhere: the server needs POSTRIDER_MASTER_KEY_FILE with the same key.");
@@ -94,3 +89,9 @@ server starts paused, until postrider resume.`,
     }
   },
 };
+
+function consequence(pending: number, way: (typeof ways)[number]): string {
+  if (way === "hold") return "Deliveries and charges wait until postrider resume.";
+  if (pending === 0) return "Nothing is delivered again.";
+  return "They are made when the server starts, again if they have been made since.";
+}

@@ -3,12 +3,13 @@ import { loadConfig } from "../../config.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
 import {
+  contentsOf,
   dirFlag,
   findBackup,
-  grouped,
   identityFlag,
   interruptible,
   megabytes,
+  pendingIn,
   readIdentities,
   readMasterKeyElsewhere,
   temporaryFolder,
@@ -49,11 +50,7 @@ against its rows), and that the master key opens it. Exit code 0: it can be rest
         io.out(faultsText(from, faults));
         return exitCode.failed;
       }
-      const { events, pending, accounts } = manifest.books;
-      io.out(
-        `${from} is whole: of ${manifest.createdAt}, with ${grouped(events)} events of ${grouped(accounts)} accounts, ` +
-          `${grouped(pending)} deliveries pending.`,
-      );
+      io.out(`${from} is whole: of ${manifest.createdAt}, with ${contentsOf(manifest)}, ${pendingIn(manifest)}.`);
       if (isEarlier) io.out(`It is of an earlier version (${manifest.version}): the first start upgrades it.`);
       if (!hasOpened)
         io.out("The master key is not in it, so it was not tried: set POSTRIDER_MASTER_KEY_FILE to try it.");
