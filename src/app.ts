@@ -170,7 +170,6 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
   const vault = createVault(secrets.masterKey);
-  const secretFor = (purpose: string) => deriveSecret(secrets.masterKey, purpose);
   const machine = createMachineWatch({
     folder: storeFolder,
     // What is in a database elsewhere takes no room here.
@@ -225,7 +224,12 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     billingLock,
     sizes: storageSizes,
     oldestSnapshotSeconds,
+    keptSecrets,
   } = await openStoreHere();
+  const secretFor = (purpose: string) => {
+    const kept = keptSecrets[purpose];
+    return kept === undefined ? deriveSecret(secrets.masterKey, purpose) : Buffer.from(kept, "hex");
+  };
   const hub = createHub({ clock, log, messages: streamLog });
   const answers = createAnswers({
     clock,

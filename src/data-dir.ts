@@ -9,6 +9,7 @@ import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
 import { messageOf } from "./lib/error-message.ts";
+import { parseMasterKey } from "./master-key-file.ts";
 import {
   checkPrivate,
   closeFile,
@@ -35,6 +36,7 @@ const nodeFile = "node.json";
 const backupsFile = "backups.json";
 const ownFiles: readonly string[] = [
   ownMasterKeyFile,
+  `${ownMasterKeyFile}.next`,
   sessionSecretFile,
   operatorTokenFile,
   lockFile,
@@ -395,9 +397,6 @@ export function givenMasterKey(path: string, warn: (message: string) => void): B
     )
   );
 }
-
-const parseMasterKey = (text: string): Buffer | null =>
-  /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : null;
 
 function refuse(message: string): never {
   throw new StartupError(message);

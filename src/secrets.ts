@@ -16,6 +16,12 @@ export interface Secrets {
   readonly operatorToken: string;
 }
 
+/**
+ * What is derived for these stays when the master key is replaced: registered addresses of inboxes and references of charges
+ * come from them.
+ */
+export const outlivingPurposes: readonly string[] = ["inbox", "charge references", "sandbox payment processor"];
+
 /** A secret for one purpose, which nobody who has another one can work out; the same for as long as the master key is. */
 export const deriveSecret = (masterKey: Uint8Array, purpose: string): Buffer =>
   createHmac("sha256", masterKey).update(purpose).digest();

@@ -8,6 +8,8 @@ export interface CardSecrets {
   readonly email: string;
 }
 
+export const cardContext = (accountId: string) => `${accountId}:card`;
+
 /** Seals what the processor knows a card by. It opens only for the account that it was sealed for. */
 export interface CardVault {
   seal(card: ChargeableCard, processor: string, accountId: string): NewCard;
@@ -15,13 +17,12 @@ export interface CardVault {
 }
 
 export function createCardVault(vault: Vault): CardVault {
-  const contextOf = (accountId: string) => `${accountId}:card`;
   return {
     seal({ token, email, ...shown }, processor, accountId) {
-      return { ...shown, processor, sealed: vault.seal(JSON.stringify({ token, email }), contextOf(accountId)) };
+      return { ...shown, processor, sealed: vault.seal(JSON.stringify({ token, email }), cardContext(accountId)) };
     },
     open({ sealed }, accountId) {
-      const text = new TextDecoder().decode(vault.open(sealed, contextOf(accountId)));
+      const text = new TextDecoder().decode(vault.open(sealed, cardContext(accountId)));
       const { token, email } = JSON.parse(text) as CardSecrets;
       return { token, email };
     },

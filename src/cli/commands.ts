@@ -20,6 +20,7 @@ import { rotateTokenCommand, tokenCommand } from "./operator.ts";
 import { replayCommands } from "./replay/replay.ts";
 import { restartCommand } from "./restart.ts";
 import { resumeCommand } from "./resume.ts";
+import { rotateKeyCommand } from "./rotate-key.ts";
 import { crashCommand } from "./selftest/crash/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full/disk-full.ts";
 import { restoreTestCommand } from "./selftest/restore/restore.ts";
@@ -51,6 +52,7 @@ export const commands: readonly Command[] = [
   verifyCommand,
   restoreCommand,
   compactCommand,
+  rotateKeyCommand,
   moveCommand,
   healthcheckCommand,
   checkUrlCommand,

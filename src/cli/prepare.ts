@@ -2,8 +2,16 @@ import type { Config } from "../config.ts";
 import { type DataDir, enterDataDir } from "../data-dir.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
+import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
-import { type Snapshot, type UpgradeOptions, type UpgradeProgress, upgradeStore } from "../store/open.ts";
+import { keyFilesOf, promoteNextKey, readNextKey } from "../master-key-file.ts";
+import {
+  type Snapshot,
+  storeIsSealedWith,
+  type UpgradeOptions,
+  type UpgradeProgress,
+  upgradeStore,
+} from "../store/open.ts";
 import type { Io } from "./io.ts";
 
 export interface Preparation {
@@ -39,7 +47,8 @@ export async function prepareData(preparation: Preparation): Promise<DataDir | n
     said.add(message);
   };
   const place = { masterKeyFile: config.masterKeyFile, isShared: config.databaseUrl !== null };
-  const dataDir = await enterDataDir(config.dataDir, { place, clock, signal, warn, onWaiting });
+  const entered = await enterDataDir(config.dataDir, { place, clock, signal, warn, onWaiting });
+  const dataDir = entered && afterRotation(entered, config, log);
   // What is shared is upgraded as it is opened: whoever comes first does so, and others may be using it.
   if (dataDir === null || place.isShared) return dataDir;
   const report = createUpgradeReport(preparation);
@@ -58,6 +67,28 @@ export async function prepareData(preparation: Preparation): Promise<DataDir | n
   }
   dataDir.release();
   return null;
+}
+
+/** A rotation of the master key that was interrupted at its end is ended: its key takes the place of the former one. */
+function afterRotation(dataDir: DataDir, config: Preparation["config"], log: Log): DataDir {
+  const warn = (message: string) => log.write("warn", "storage.warning", { message });
+  const files = keyFilesOf(dataDir.path, config.masterKeyFile);
+  try {
+    const next = config.databaseUrl === null ? readNextKey(files, warn) : null;
+    if (next === null || !storeIsSealedWith(dataDir.path, next)) return dataDir;
+    try {
+      promoteNextKey(files);
+      log.write("info", "master_key.rotated");
+    } catch (error) {
+      warn(
+        `The database is sealed with the key in ${files.next}, which cannot take the place of ${files.current}: ${messageOf(error)}`,
+      );
+    }
+    return { ...dataDir, secrets: { ...dataDir.secrets, masterKey: next } };
+  } catch (error) {
+    dataDir.release();
+    throw error;
+  }
 }
 
 function createUpgradeReport({ clock, log, io, isWatched }: Pick<Preparation, "clock" | "log" | "io" | "isWatched">) {

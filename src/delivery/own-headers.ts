@@ -8,12 +8,13 @@ export interface HeaderVault {
   open(tenantId: string, sealed: Uint8Array | null): OwnHeaders;
 }
 
-const contextOf = (tenantId: string) => `${tenantId}:webhook-headers`;
+export const headersContext = (tenantId: string) => `${tenantId}:webhook-headers`;
 
 const none: OwnHeaders = [];
 
 export const createHeaderVault = (vault: Vault): HeaderVault => ({
-  seal: (tenantId, headers) => (headers.length === 0 ? null : vault.seal(JSON.stringify(headers), contextOf(tenantId))),
+  seal: (tenantId, headers) =>
+    headers.length === 0 ? null : vault.seal(JSON.stringify(headers), headersContext(tenantId)),
   open: (tenantId, sealed) =>
-    sealed === null ? none : JSON.parse(Buffer.from(vault.open(sealed, contextOf(tenantId))).toString("utf8")),
+    sealed === null ? none : JSON.parse(Buffer.from(vault.open(sealed, headersContext(tenantId))).toString("utf8")),
 });

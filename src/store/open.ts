@@ -4,6 +4,7 @@ import type { PostgresOptions } from "./postgres/store.ts";
 import { type Compacted, type CompactOptions, compactDatabase } from "./sqlite/compact.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import type { Snapshot } from "./sqlite/pre-migration.ts";
+import { isSealedWith, type RotatedKey, type RotateKeyOptions, rotateKey } from "./sqlite/rotate-key.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
 import { isOfThisSchema, type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
 
@@ -38,6 +39,12 @@ export const compactStore = (options: CompactOptions): Promise<Compacted | null>
 
 /** Whether a store that another process may have open needs no upgrade, and is of no newer program either. */
 export const storeFits = (dataDir: string): boolean => isOfThisSchema(dataDir);
+
+/** Seals all of a store that no server has open with another master key, or nothing. See `rotateKey`. */
+export const rotateStoreKey = (options: RotateKeyOptions): RotatedKey => rotateKey(options);
+
+/** Whether a rotation to this key has ended in a store that no server has open. */
+export const storeIsSealedWith = (dataDir: string, masterKey: Uint8Array): boolean => isSealedWith(dataDir, masterKey);
 
 /** Looks through a store that no server has open, as it was left, also by one that was killed. */
 export const examineStore = async (dataDir: string): Promise<Examination> => examineDatabase(dataDir);

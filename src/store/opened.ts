@@ -5,6 +5,7 @@ import type { NodeLease } from "./node-lease.ts";
 import type { SandboxBooks } from "./sandbox-books.ts";
 import type { Store } from "./store.ts";
 import type { StreamLog } from "./stream-log.ts";
+import type { KeptSecrets } from "./vault-check.ts";
 
 export interface StorageSizes {
   readonly databaseBytes: number;
@@ -24,6 +25,8 @@ export interface OpenedStore {
    * and not the money, which the verbs of the books do: where there are several nodes, a lease may run out.
    */
   readonly billingLock: KeyedLock<number>;
+  /** See `KeptSecrets`; none where the store was opened without a vault. */
+  readonly keptSecrets: KeptSecrets;
   /** How much room the store takes. */
   sizes(): StorageSizes;
   /** Age of the oldest transaction that holds a snapshot of a shared database, in seconds, as it was lately; else 0. */

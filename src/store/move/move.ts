@@ -13,6 +13,7 @@ import { migrate, migrations } from "../postgres/migrations.ts";
 import { readMoveMark } from "../postgres/move-mark.ts";
 import { createPool, type Pool } from "../postgres/pool.ts";
 import { checkServer, type StartCheckOptions } from "../postgres/start-check.ts";
+import { createMasterKeyCheck as createSqliteKeyCheck } from "../sqlite/master-key.ts";
 import { begunByEarlier } from "../sqlite/move-mark.ts";
 import { databaseFile, openDatabase } from "../sqlite/open.ts";
 import type { Snapshot } from "../sqlite/pre-migration.ts";
@@ -72,7 +73,7 @@ export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
         await migrate({ url, clock });
-        await masterKeyOf(masterKey).remember(pool);
+        await masterKeyOf(masterKey).remember(pool, createSqliteKeyCheck(client, createVault(masterKey)).kept());
         await refuseLivingNodes(pool, place);
         const source = createSqliteSource(client, path, newMove);
         const target = createPostgresTarget(pool, place, path);
@@ -109,6 +110,7 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
       await refuseLivingNodes(pool, place);
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
+        createSqliteKeyCheck(client, createVault(masterKey)).keep(await masterKeyOf(masterKey).kept(pool));
         const source = createPostgresSource(pool, streams, place, newMove);
         const target = createSqliteTarget(client, folder, place);
         const tables = await tablesOf(client, pool);

@@ -1,5 +1,6 @@
 import { StartupError } from "../../domain/errors.ts";
 import type { Vault } from "../../lib/vault.ts";
+import { fromVaultCheck, type KeptSecrets, toVaultCheck, vaultCheckContext } from "../vault-check.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
 /**
@@ -10,13 +11,12 @@ export interface MasterKeyCheck {
   /** To be called before anything is written. @throws StartupError when what is sealed does not open */
   verify(pool: Pool): Promise<void>;
   /** Writes the row, if there is none, once there is its table. @throws StartupError when another node wrote one meanwhile */
-  remember(pool: Pool): Promise<void>;
+  remember(pool: Pool, kept?: KeptSecrets): Promise<void>;
+  /** Secrets that have outlived the master key that they were worked out from. */
+  kept(pool: Pool): Promise<KeptSecrets>;
   /** The row is there and opens. */
   holds(tx: Pick<Transaction, "run">): Promise<boolean>;
 }
-
-const context = "master-key-check";
-const text = "postrider";
 
 export function createMasterKeyCheck(vault: Vault): MasterKeyCheck {
   /** Null: there is none. */
@@ -24,7 +24,7 @@ export function createMasterKeyCheck(vault: Vault): MasterKeyCheck {
     const [row] = await run<{ sealed: Uint8Array }>("select sealed from vault_check where id = 1");
     if (!row) return null;
     try {
-      vault.open(row.sealed, context);
+      vault.open(row.sealed, vaultCheckContext);
       return true;
     } catch {
       return false;
@@ -43,11 +43,16 @@ export function createMasterKeyCheck(vault: Vault): MasterKeyCheck {
       if (found?.isThere) await check(pool);
     },
 
-    async remember(pool) {
+    async remember(pool, kept = {}) {
       await pool.write("insert into vault_check (id, sealed) values (1, $1::bytea) on conflict do nothing", [
-        vault.seal(text, context),
+        vault.seal(toVaultCheck(kept), vaultCheckContext),
       ]);
       await check(pool);
+    },
+
+    async kept(pool) {
+      const [row] = await pool.read<{ sealed: Uint8Array }>("select sealed from vault_check where id = 1");
+      return row ? fromVaultCheck(vault.open(row.sealed, vaultCheckContext)) : {};
     },
 
     holds: async (tx) => (await opens(tx)) === true,

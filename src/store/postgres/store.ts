@@ -295,6 +295,7 @@ export async function openPostgresStore({
     streamLog,
     lease: node.lease,
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
+    keptSecrets: (await masterKey?.kept(pool)) ?? {},
     // The log is all databases' of the server, and only its administrators may see how long it is.
     sizes: () => ({ databaseBytes: size.latest(), logBytes: 0 }),
     oldestSnapshotSeconds: oldestSnapshot.latest,

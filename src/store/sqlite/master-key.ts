@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { keyContext } from "../../domain/credentials.ts";
 import { StartupError } from "../../domain/errors.ts";
 import type { Vault } from "../../lib/vault.ts";
+import { fromVaultCheck, type KeptSecrets, toVaultCheck, vaultCheckContext } from "../vault-check.ts";
 
 /**
  * Whether the master key is that of the database. A known text, sealed with the key, stands in a table of one row. Until
@@ -12,12 +13,13 @@ export interface MasterKeyCheck {
   verify(): void;
   /** Writes the row, if there is none or it is damaged; when the schema is today's. */
   remember(): void;
+  /** Writes the row anew, with these secrets in it. */
+  keep(kept: KeptSecrets): void;
+  /** Secrets that have outlived the master key that they were worked out from. */
+  kept(): KeptSecrets;
   /** The row can be read and opened. */
   holds(): boolean;
 }
-
-const context = "master-key-check";
-const text = "postrider";
 
 /** Of those that are in the database anyhow; one may be damaged without the master key being another one. */
 const sampleSize = 8;
@@ -40,7 +42,12 @@ export function createMasterKeyCheck(client: Database, vault: Vault): MasterKeyC
 
   function holds(): boolean {
     const row = client.query<{ sealed: Uint8Array }, []>("select sealed from vault_check where id = 1").get();
-    return row !== null && opens(row.sealed, context);
+    return row !== null && opens(row.sealed, vaultCheckContext);
+  }
+
+  function keep(kept: KeptSecrets): void {
+    const sealed = vault.seal(toVaultCheck(kept), vaultCheckContext);
+    client.run("insert or replace into vault_check (id, sealed) values (1, ?1)", [sealed]);
   }
 
   return {
@@ -53,13 +60,21 @@ export function createMasterKeyCheck(client: Database, vault: Vault): MasterKeyC
       if (keys.length === 0 && !hasRow) return;
       throw new StartupError(
         "The master key in the data directory is not the one that the database was written with: what is sealed in it does " +
-          "not open. Try: restore database and secrets from the same backup; nothing was changed.",
+          "not open. Try: restore database and secrets from the same backup, or run postrider rotate-key again if it was interrupted; " +
+          "nothing was changed.",
       );
     },
 
     remember() {
-      if (holds()) return;
-      client.run("insert or replace into vault_check (id, sealed) values (1, ?1)", [vault.seal(text, context)]);
+      if (!holds()) keep({});
+    },
+
+    keep,
+
+    kept() {
+      if (!has("vault_check")) return {};
+      const row = client.query<{ sealed: Uint8Array }, []>("select sealed from vault_check where id = 1").get();
+      return row !== null && holds() ? fromVaultCheck(vault.open(row.sealed, vaultCheckContext)) : {};
     },
 
     holds,

@@ -98,6 +98,7 @@ export function openSqliteStore({
     ...(vault && { vault }),
     ...(maxPageCount !== undefined && { maxPageCount }),
   });
+  const masterKey = vault && createMasterKeyCheck(client, vault);
   const db = drizzle({ client });
   const queries = createQueries(db);
   const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
@@ -162,7 +163,7 @@ export function openSqliteStore({
     ...inboxVerbs(connection),
     ...auditVerbs(connection),
     ...mailVerbs(connection),
-    ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
+    ...maintenanceVerbs(connection, masterKey),
     ...webhookUseVerbs(connection),
     ...retentionVerbs(connection, failures),
     onChange: changes.onChange,
@@ -170,6 +171,7 @@ export function openSqliteStore({
   return {
     store,
     sandboxBooks: createSandboxBooks(connection),
+    keptSecrets: masterKey?.kept() ?? {},
     limits: createMemoryLimits(clock),
     jobs: everyJob,
     streamLog: createMemoryLog(clock),

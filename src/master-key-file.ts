@@ -1,0 +1,59 @@
+import { randomBytes } from "node:crypto";
+import { copyFileSync, existsSync, renameSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { StartupError } from "./domain/errors.ts";
+import { messageOf } from "./lib/error-message.ts";
+import { closeFile, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
+import { masterKeyFile as ownMasterKeyFile } from "./secrets.ts";
+
+/**
+ * The files of a rotation of the master key. The next key is on disk, beside the one in use, before anything is sealed with
+ * it, and takes its place when everything is:
+ *
+ *   master-key ── next key written ─▶ master-key, master-key.next ── database sealed with it ─▶ renamed ─▶ master-key
+ */
+export interface KeyFiles {
+  readonly current: string;
+  readonly next: string;
+  /** Of a key elsewhere, which is in no backup: what it was before. Null: it does not stay. */
+  readonly former: string | null;
+}
+
+export function keyFilesOf(dataDir: string, masterKeyFile: string | null): KeyFiles {
+  const current = masterKeyFile === null ? join(resolve(dataDir), ownMasterKeyFile) : resolve(masterKeyFile);
+  return { current, next: `${current}.next`, former: masterKeyFile === null ? null : `${current}.before` };
+}
+
+export const parseMasterKey = (text: string): Buffer | null =>
+  /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : null;
+
+/** The key of a rotation that has begun; null: none has. @throws StartupError when the file is not a key of ours */
+export function readNextKey({ next }: KeyFiles, warn: (message: string) => void): Buffer | null {
+  if (!existsSync(next)) return null;
+  closeFile(next, "refused", warn);
+  const key = parseMasterKey(readPrivate(next).trim());
+  if (key !== null) return key;
+  throw new StartupError(`${next} does not contain 64 hexadecimal digits. Try: remove it; nothing is sealed with it.`);
+}
+
+/** As `readNextKey`; makes one if there is none. @throws StartupError when it cannot be written */
+export function makeNextKey(files: KeyFiles, warn: (message: string) => void): Buffer {
+  const begun = readNextKey(files, warn);
+  if (begun !== null) return begun;
+  const key = randomBytes(32);
+  try {
+    writePrivate(dirname(files.next), basename(files.next), `${key.toString("hex")}\n`, true);
+  } catch (error) {
+    throw new StartupError(
+      `${files.next} cannot be written (${messageOf(error)}). Try: write the new key into it yourself: openssl rand -hex 32`,
+    );
+  }
+  return key;
+}
+
+/** The next key takes the place of the one in use. @throws the system's error when it cannot */
+export function promoteNextKey({ current, next, former }: KeyFiles): void {
+  if (former !== null) copyFileSync(current, former);
+  renameSync(next, current);
+  syncFolder(dirname(current));
+}
