@@ -113,9 +113,10 @@ export const accountInfo = v.object({
   ),
   events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
   storage_bytes: v.pipe(
-    v.number(),
-    v.integer(),
-    v.description("What the account's events take in storage, as of a minute ago or a few; a close estimate."),
+    v.nullable(v.pipe(v.number(), v.integer())),
+    v.description(
+      "What the account's events take in storage, as of a minute ago or a few; a close estimate. null while many are measured for the first time.",
+    ),
   ),
   status: tenantStatus,
   created_at: v.string(),

@@ -14,6 +14,9 @@ const pausePerWork = 2;
 
 const dayMs = 24 * 60 * 60_000;
 
+/** Measuring an account takes this part of the time at most. */
+const measuredPerWork = 50;
+
 const lookEveryMs = 60_000;
 
 /** What waited as a walk passed it, and has ended since, goes with the next one that begins at the first event. */
@@ -65,6 +68,8 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
   const { retentionMs: eventsMs, retentionPayloadsMs: payloadsMs, retentionMaxBytes: maxBytes } = settings;
   let walks: readonly Walk[] = [];
   let isDue = true;
+  /** Of accounts with a budget. */
+  let measured = new Map<number, { readonly bytes: number; readonly staleAt: number }>();
 
   const walkOf = (what: Walk["what"], ageMs: Walk["ageMs"], accounts: AccountChoice): Walk => ({
     ...{ what, ageMs, accounts },
@@ -98,11 +103,26 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     walks.forEach(begin);
   }
 
+  /** What took long to measure is believed for longer. */
+  async function storageOf(tenantKey: number): Promise<number> {
+    const startedAt = clock.monotonicMs();
+    const known = measured.get(tenantKey);
+    if (known && startedAt < known.staleAt) return known.bytes;
+    const bytes = await store.storageOf(tenantKey);
+    const endedAt = clock.monotonicMs();
+    measured.set(tenantKey, { bytes, staleAt: endedAt + measuredPerWork * (endedAt - startedAt) });
+    return bytes;
+  }
+
   /** An account that takes more than it may takes nothing new, until something old has gone. */
   async function judgeStorage(accounts: readonly AccountKept[]): Promise<void> {
+    const limited = new Set(
+      accounts.flatMap(({ tenantKey, ownStorageBytes: most }) => (most === null ? [] : tenantKey)),
+    );
+    measured = new Map([...measured].filter(([tenantKey]) => limited.has(tenantKey)));
     for (const { tenantKey, ownStorageBytes, storageFullAt } of accounts) {
       if (ownStorageBytes === null) continue;
-      const isFull = (await store.storageOf(tenantKey)) > ownStorageBytes;
+      const isFull = (await storageOf(tenantKey)) > ownStorageBytes;
       if (isFull !== (storageFullAt !== null)) await store.noteStorageFull(tenantKey, isFull ? clock.now() : null);
     }
   }

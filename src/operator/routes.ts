@@ -84,7 +84,7 @@ const detail = v.object({
   max_events_per_month: v.number(),
   max_webhooks: v.number(),
   events_this_month: v.number(),
-  storage_bytes: v.number(),
+  storage_bytes: v.nullable(v.number()),
   webhooks: v.number(),
   limits: v.pipe(
     shownLimits,
