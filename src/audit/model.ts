@@ -11,7 +11,9 @@ const filters = {
   size: v.optional(queryInteger(1, 1000), "50"),
   from: v.optional(isoTime("start")),
   to: v.optional(isoTime("end")),
-  action: v.optional(v.picklist(auditActions, `must be one of ${auditActions.join(", ")}`)),
+  action: v.optional(
+    v.picklist(auditActions, "must be an action, such as webhooks.changed; GET /openapi.json lists them"),
+  ),
 };
 
 export const auditQuery = v.pipe(

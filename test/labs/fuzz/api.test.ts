@@ -21,7 +21,13 @@ const receiver: Receiver = startReceiver({
 const clock = createTravelClock();
 const server: TestApp = await startTestApp({
   clock,
-  env: { POSTRIDER_RETRY_SCHEDULE: "1ms", POSTRIDER_PAYMENTS: "sandbox" },
+  env: {
+    POSTRIDER_RETRY_SCHEDULE: "1ms",
+    POSTRIDER_PAYMENTS: "sandbox",
+    // Nobody is there: mails wait.
+    POSTRIDER_SMTP_URL: "smtp://127.0.0.1:1",
+    POSTRIDER_MAIL_FROM: "relay@example.com",
+  },
 });
 const document: OpenApiDocument = (await server.request("GET", "/openapi.json")).body;
 let world: FuzzWorld;
@@ -32,6 +38,9 @@ afterAll(async () => {
   await server.stop();
   await receiver.stop();
 });
+
+/** What it takes is nowhere but in a mail. */
+const byMailAlone = "POST /v1/tenants/auth/reset-password";
 
 const allStatuses: Map<number, number>[] = [];
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -106,7 +115,7 @@ describe(`requests of every kind (again: ${again})`, () => {
         clock.travel(16 * 60_000);
         await fc.assert(isAnsweredRightly, { numRuns: times, seed: seed + round });
       }
-      expect(hasSucceeded()).toBe(true);
+      expect(hasSucceeded()).toBe(name !== byMailAlone);
     },
     86_400_000,
   );
