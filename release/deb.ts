@@ -55,7 +55,7 @@ async function filesOf(executable: Uint8Array, papers: Papers, at: Date): Promis
   const documents = "usr/share/doc/postrider";
   return [
     { path: "usr/bin/postrider", bytes: executable, mode: 0o755 },
-    { path: "lib/systemd/system/postrider.service", bytes: own("postrider.service") },
+    { path: "usr/lib/systemd/system/postrider.service", bytes: own("postrider.service") },
     // It may come to hold what others should not read.
     { path: configuration, bytes: own("postrider.env"), mode: 0o600 },
     { path: "usr/share/man/man1/postrider.1.gz", bytes: await packed(papers.manual) },

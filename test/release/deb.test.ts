@@ -47,8 +47,8 @@ describe.skipIf(!Bun.which("dpkg-deb"))("dpkg-deb", () => {
     const files = lines.filter((line) => !line.endsWith("/")).map((line) => [line.slice(0, 10), line.split("./")[1]]);
     expect(files).toEqual([
       ["-rw-------", "etc/postrider/postrider.env"],
-      ["-rw-r--r--", "lib/systemd/system/postrider.service"],
       ["-rwxr-xr-x", "usr/bin/postrider"],
+      ["-rw-r--r--", "usr/lib/systemd/system/postrider.service"],
       ["-rw-r--r--", "usr/share/bash-completion/completions/postrider"],
       ["-rw-r--r--", "usr/share/doc/postrider/changelog.Debian.gz"],
       ["-rw-r--r--", "usr/share/doc/postrider/changelog.gz"],
