@@ -13,6 +13,19 @@ const openEvents = eventLists(browser, server.url);
 const receiver = startObedientReceiver();
 const hook = `${receiver.url}/orders?source=postrider`;
 
+/** By what was just said; at the end of the page, and in a window that is so low that the list goes on below. */
+const isPagerCovered = `(() => {
+  const isCovered = () => {
+    const [pager, said] = [".pager", ".said"].map((name) => document.querySelector(name).getBoundingClientRect());
+    return pager.top < said.bottom && said.top < pager.bottom && pager.left < said.right && said.left < pager.right;
+  };
+  scrollTo(0, document.body.scrollHeight);
+  const atEnd = isCovered();
+  document.querySelector(".rows").style.paddingBottom = "2000px";
+  scrollTo(0, 0);
+  return [atEnd, isCovered()];
+})()`;
+
 describe.skipIf(noBrowser !== null)("the list of events", () => {
   test.each(["desktop", "phone"] as const)("says how each delivery stands, on a %s", async (size) => {
     const account = await openAccount(server.url);
@@ -31,6 +44,10 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     expect(await idsOf(page)).toEqual([delivered, waiting, failed, expect.stringMatching(/^evt_/)]);
     await see(page.getByText("1–4 of 4"));
     await browser.inspect(page, "events");
+
+    await page.keyboard.press("r");
+    await see(page.getByText("Select an event first with j or k."));
+    expect(await page.evaluate<boolean[]>(isPagerCovered)).toEqual([false, false]);
   });
 
   test("tells a new account what to do, and shows its first event by itself", async () => {
