@@ -10,6 +10,7 @@ import { checkRoom } from "./room.ts";
 
 /** So much is written before the disk has to have it: a sync of gigabytes at once would hold up the server's own. */
 const syncEveryBytes = 16 * 2 ** 20;
+const readBytes = 2 ** 18;
 /** Those of a process that was killed. */
 const unfinished = /^\.postrider-.*\.unfinished-\d+$/;
 const staleMs = 24 * 60 * 60_000;
@@ -100,7 +101,7 @@ function listFolder(folder: string): string[] {
 
 async function* readFile(path: string): AsyncGenerator<Uint8Array> {
   try {
-    yield* createReadStream(path, { highWaterMark: 2 ** 20 });
+    yield* createReadStream(path, { highWaterMark: readBytes });
   } catch (error) {
     if (!isOfSystem(error)) throw error;
     throw new StartupError(`${path} cannot be read (${messageOf(error)}). Try: check its name and permissions.`);

@@ -1,4 +1,4 @@
-import { Database } from "bun:sqlite";
+import { constants, Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
@@ -62,6 +62,8 @@ export function openSnapshot(dataDir: string): Snapshot {
     const file = open(path);
     const connection = new Database(path, { readwrite: true, create: false, strict: true });
     client = connection;
+    // At its end it would remove the log by name, which may be another one's by then: somebody has put a new database there.
+    connection.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
     waitForLocks(connection);
     // Makes the log and its index, if there are none.
     connection.query("select count(*) from sqlite_schema").get();

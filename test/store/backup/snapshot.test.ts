@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { appendFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../../src/domain/errors.ts";
 import { openSnapshot, type Snapshot } from "../../../src/store/backup/snapshot.ts";
@@ -77,6 +77,17 @@ describe("a snapshot", () => {
     const copy = write(left, folder);
     left.close();
     expect(read(copy, "pragma integrity_check")).toEqual([{ integrity_check: "ok" }]);
+  });
+
+  test("takes nothing along that another database has put in its place", () => {
+    const folder = newFolder();
+    makeDatabase(folder, 1, 0).close();
+    const snapshot = openSnapshot(folder);
+    const log = join(folder, `${databaseFile}-wal`);
+    rmSync(log);
+    writeFileSync(log, "of another one");
+    snapshot.close();
+    expect(readFileSync(log, "utf8")).toBe("of another one");
   });
 
   test("is of a database that is there, and is one", () => {
