@@ -25,13 +25,12 @@ export interface LoopOptions {
   failurePauseMs?: number;
   /** After a step that left more to do, so many times as long as it took passes before the next. @default 0 */
   pausePerWork?: number;
+  /** So long at most, so that a step which had to wait, as when the disk is slow, does not put off the next one. @default 50 */
+  longestPauseMs?: number;
 }
 
 /** How soon a loop notices that the work is its own. */
 const askAgainMs = 1000;
-
-/** So that a step which had to wait long, as when the disk is slow, does not put off the next one for as long again. */
-const longestPauseMs = 50;
 
 export function createLoop({
   clock,
@@ -41,6 +40,7 @@ export function createLoop({
   onFailure,
   failurePauseMs = 1000,
   pausePerWork = 0,
+  longestPauseMs = 50,
 }: LoopOptions): Loop {
   let running: Promise<void> | null = null;
   let stopping = false;

@@ -3,7 +3,7 @@ import { createLoop } from "../../src/lib/loop.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** A loop whose steps take so long, each one told of as it begins; after three it rests. */
-function createWorld(options: { stepMs: number; pausePerWork?: number }) {
+function createWorld(options: { stepMs: number; pausePerWork?: number; longestPauseMs?: number }) {
   const clock = createFakeClock();
   const { stepMs, ...rest } = options;
   let steps = 0;
@@ -42,6 +42,7 @@ describe("a loop with more to do", () => {
     { stepMs: 5, pausePerWork: 2, restMs: 10 },
     { stepMs: 7, pausePerWork: 1, restMs: 7 },
     { stepMs: 600, pausePerWork: 2, restMs: 50 },
+    { stepMs: 600, pausePerWork: 2, longestPauseMs: 2_000, restMs: 1_200 },
   ])("lets $restMs ms pass after a step of $stepMs, with $pausePerWork for one", async ({ restMs, ...options }) => {
     const { clock, loop, nextStep, steps } = createWorld(options);
     loop.start();
