@@ -66,7 +66,11 @@ export function createPasswordResets(deps: PasswordResetDeps): PasswordResets {
     if (!tenant || !canGetMail(tenant.email)) return;
     const token = newToken(200);
     const fact = seal(vault, tenant, token, clock.now() + resetLifetimeMs);
-    const order = { kind: "password.reset", recipient: tenant.email.toLowerCase(), fact } as const;
+    const recipient = tenant.email.toLowerCase();
+    // Anybody may name the address as the contact of a free account: its owner's link must not have to wait for theirs.
+    const isLogin = (await store.findTenantByLoginEmail(recipient))?.key === tenant.key;
+    const kind = isLogin ? "password.reset" : "password.reset_by_contact";
+    const order = { kind, recipient, fact } as const;
     if (await store.orderPasswordReset(tenant.key, hashOf(token), order, clock.now())) onQueued?.();
   }
 

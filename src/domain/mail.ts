@@ -10,6 +10,7 @@
  */
 export const mailKinds = [
   "password.reset",
+  "password.reset_by_contact",
   "webhook.failing",
   "webhook.disabled",
   "charge.failed",

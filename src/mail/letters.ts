@@ -46,17 +46,20 @@ const webhooks =
     because: isContact(host),
   });
 
+const newPassword: Words = ([fact = {}], { baseUrl, host }) => ({
+  subject: "Set a new password for Postrider",
+  body: [
+    `Somebody asked for a new password for the account ${accountOf(fact)} at ${host}.`,
+    "If it was you, open this link within an hour. It works once.",
+  ],
+  link: { url: `${baseUrl}/new-password#${fact.token}`, label: "Set a new password" },
+  after: "If it was not you, there is nothing to do: the password stays as it is.",
+  because: isContact(host),
+});
+
 const letters: Readonly<Record<MailKind, Words>> = {
-  "password.reset": ([fact = {}], { baseUrl, host }) => ({
-    subject: "Set a new password for Postrider",
-    body: [
-      `Somebody asked for a new password for the account ${accountOf(fact)} at ${host}.`,
-      "If it was you, open this link within an hour. It works once.",
-    ],
-    link: { url: `${baseUrl}/new-password#${fact.token}`, label: "Set a new password" },
-    after: "If it was not you, there is nothing to do: the password stays as it is.",
-    because: isContact(host),
-  }),
+  "password.reset": newPassword,
+  "password.reset_by_contact": newPassword,
   "webhook.failing": webhooks(
     "A webhook keeps failing",
     (n) => `${n} webhooks keep failing`,

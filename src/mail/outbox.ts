@@ -45,6 +45,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let cancelTimer: (() => void) | null = null;
   let isStopped = true;
   let isWanted = false;
+  /** Was taken, which the store could not note: were it sent until it can, it would come every ten seconds. */
+  let unnoted: WaitingMail | null = null;
   /** Failures since the last mail that was taken; the first one of them is in the log. */
   let failures = 0;
 
@@ -68,6 +70,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function work(): Promise<void> {
     try {
+      if (unnoted) await noteSent(unnoted);
       while (!isStopped && mayRun()) {
         const { mails } = await store.dueMail(clock.now(), batch);
         if (mails.length === 0) break;
@@ -101,7 +104,13 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       if (failures > 0) log.write("info", "mail.recovered", { failures });
       failures = 0;
     }
+    await noteSent(mail);
+  }
+
+  async function noteSent(mail: WaitingMail): Promise<void> {
+    unnoted = mail;
     await store.mailSent(mail, clock.now());
+    unnoted = null;
   }
 
   /** What is still true of what is to be said: accounts may be gone, or have another address. */

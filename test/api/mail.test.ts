@@ -69,6 +69,22 @@ test("a link sets one new password, by mail alone, and ends every session", asyn
   expect(audit.text).not.toContain(token);
 });
 
+test("whoever signs in with an address gets a link, also when others have named it as their contact", async () => {
+  const email = "owner@example.com";
+  const before = smtp.mails.length;
+  const owner = { tier: "pro", name: "Owner", email };
+  const { tenant_id } = (
+    await server.request("POST", "/operator/tenants", { token: server.operatorToken, body: owner })
+  ).body;
+  const [first, second] = [await server.account({ email }), await server.account({ email })];
+  await forget(first.id);
+  expect((await smtp.mail(before)).text).toContain(`(${first.id})`);
+  await forget(second.id);
+  await forget("Owner@example.com");
+  expect((await smtp.mail(before + 1)).text).toContain(`(${tenant_id})`);
+  expect(smtp.mails).toHaveLength(before + 2);
+});
+
 test("the operator tries it with postrider mail test, and sees what the SMTP server says", async () => {
   const tryIt = () =>
     server.request("POST", "/operator/mail/test", { token: server.operatorToken, body: { to: "ops@example.com" } });
@@ -91,7 +107,7 @@ test("an SMTP server that is away is one line in the log, and counted", async ()
   while (!/postrider_mail_failures_total [1-9]/.test(await metrics()));
   expect(await metrics()).toMatch(/postrider_mails_sent_total [1-9]/);
   const lines = server.log.map((line) => JSON.parse(line)).filter(({ event }) => event.startsWith("mail."));
-  expect(lines).toMatchObject([{ level: "error", event: "mail.failed", kind: "password.reset" }]);
+  expect(lines).toMatchObject([{ level: "error", event: "mail.failed", kind: "password.reset_by_contact" }]);
   smtp.refuse(null);
 });
 

@@ -6,6 +6,7 @@ const account = { tenantId: "t1", tenantName: 'Ada\'s <b>"shop"</b> & more' };
 const at = Date.UTC(2026, 2, 1, 12, 34, 56);
 const facts: Readonly<Record<MailKind, MailFact>> = {
   "password.reset": { ...account, token: "8d0f4nq2c6t1" },
+  "password.reset_by_contact": { ...account, token: "8d0f4nq2c6t1" },
   "webhook.failing": { ...account, url: "https://shop.example/hook", failingSince: at, disablesAt: at + 86_400_000 },
   "webhook.disabled": { ...account, url: "https://shop.example/hook", failingSince: at, disabledAs: "failing" },
   "charge.failed": { ...account, amountKobo: 1_500_000, reason: "Insufficient funds", retryAt: at, isSuspended: 0 },

@@ -21,6 +21,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
   const lines: Record<string, unknown>[] = [];
   let refusal: string | null = null;
   let isFull = false;
+  let isBroken = false;
   const store: Pick<Store, "queueMail" | "dueMail" | "mailSent" | "mailNotSent" | "findTenant" | "webhooks"> = {
     async queueMail({ kind, recipient, fact }: MailOrder, now) {
       if (isFull) return false;
@@ -28,7 +29,11 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
       return true;
     },
     dueMail: async () => ({ mails: waiting.slice(0, 1), nextAt: null }),
-    mailSent: async ({ kind }) => void ended.push(`${kind} sent`, waiting.splice(0, 1).length === 1 ? "" : "?"),
+    async mailSent({ kind }) {
+      if (isBroken) throw new Error("disk full");
+      waiting.splice(0, 1);
+      ended.push(`${kind} sent`);
+    },
     async mailNotSent({ kind }) {
       ended.push(`${kind} not sent`);
       waiting.splice(0, 1);
@@ -68,6 +73,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
     ...{ clock, waiting, posted, ended, lines, outbox, notices, state },
     refuse: (words: string | null) => (refusal = words),
     fill: () => (isFull = true),
+    breakStore: (broken: boolean) => (isBroken = broken),
     async settle() {
       await notices.flush();
       for (let i = 0; i < 50; i++) await Promise.resolve();
@@ -123,7 +129,7 @@ test("what is not true any more is not said: an account is gone, or has another 
   outbox.start();
   await settle();
   expect(posted).toEqual([]);
-  expect(ended.filter((one) => one !== "")).toEqual(["charge.failed sent", "charge.failed sent"]);
+  expect(ended).toEqual(["charge.failed sent", "charge.failed sent"]);
 });
 
 test("a server that does not hold the job sends nothing", async () => {
@@ -132,6 +138,23 @@ test("a server that does not hold the job sends nothing", async () => {
   notices.webhook(disabled);
   await settle();
   expect([waiting.length, posted.length]).toEqual([1, 0]);
+});
+
+test("a mail that was taken is not sent again while the store cannot note it", async () => {
+  const { clock, outbox, notices, posted, ended, breakStore, settle } = setUp();
+  breakStore(true);
+  outbox.start();
+  notices.webhook(disabled);
+  for (let n = 0; n < 3; n++) {
+    await settle();
+    clock.advance(10_000);
+  }
+  breakStore(false);
+  await settle();
+  clock.advance(10_000);
+  await settle();
+  expect(ended).toEqual(["webhook.disabled sent"]);
+  expect(posted.filter((line) => line.startsWith("ada@"))).toHaveLength(1);
 });
 
 test("an outage is in the log as it begins and as it ends, and what is given up is named", async () => {
