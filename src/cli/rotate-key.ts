@@ -20,8 +20,8 @@ export const rotateKeyCommand: Command = {
   operands: [],
   flags: [dataDirFlag, jsonFlag],
   summary: "Replace the master key and seal everything anew, while no server runs",
-  details: `API keys, signing keys, secrets, headers of webhooks and cards are sealed with a new key, in
-one transaction. The new key is in master-key.next (or beside POSTRIDER_MASTER_KEY_FILE)
+  details: `API keys, signing keys, secrets and whatever else is sealed get a new key, all in one
+transaction. The new key is in master-key.next (or beside POSTRIDER_MASTER_KEY_FILE)
 until then. Whenever it is interrupted, all is under the old key or all under the new one:
 the next start, or the same command again, ends it. Make a backup afterwards.`,
   async run({ flags }, io) {
