@@ -62,6 +62,7 @@ import { createMail } from "./mail/mail.ts";
 import { mailRoutes } from "./mail/routes.ts";
 import { createMachineWatch } from "./maintenance/machine-watch.ts";
 import { createBrowserSessions } from "./operator/browser-session.ts";
+import { configRoutes } from "./operator/config-routes.ts";
 import { nodeRoutes } from "./operator/node-routes.ts";
 import { pauseRoutes } from "./operator/pause-routes.ts";
 import { type Restart, restartRoutes } from "./operator/restart-routes.ts";
@@ -74,6 +75,7 @@ import { replayRoutes } from "./replays/routes.ts";
 import { deriveSecret, type Secrets } from "./secrets.ts";
 import { createServer } from "./server.ts";
 import { createServerAddress } from "./server-address.ts";
+import type { SettingInForce } from "./settings-in-force.ts";
 import { openStore } from "./store/open.ts";
 import type { OpenedStore } from "./store/opened.ts";
 import type { Store } from "./store/store.ts";
@@ -136,6 +138,8 @@ export interface AppDeps {
   noticeMs?: number;
   /** Of a server that succeeds another one; see `Reception`. */
   reception?: Reception | null;
+  /** Its settings, for the operator; tests have none to show. */
+  inForce?: readonly SettingInForce[];
   /** Starts a successor; null: this process cannot be succeeded. */
   restart?: Restart | null;
 }
@@ -421,6 +425,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...healthRoutes({ readiness, isStopping: () => stopping }),
     ...backupRoutes({ backups, noteAct }),
     ...pauseRoutes({ pauses, log, noteAct }),
+    ...(deps.inForce ? configRoutes(deps.inForce) : []),
     ...(deps.restart ? restartRoutes({ restart: deps.restart }) : []),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),

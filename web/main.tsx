@@ -1,3 +1,4 @@
+import "./session/handed.ts";
 import { render } from "preact";
 import "./styles/tokens.css";
 import "./styles/base.css";

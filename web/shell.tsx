@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { serverNow } from "./api/server-time.ts";
-import { expiresAt, isLast } from "./api/session.ts";
+import { expiresAt, isLast, isView } from "./api/session.ts";
 import { count } from "./format/number.ts";
 import { exactTime } from "./format/time.ts";
 import { isUtc, showInUtc, zoneName } from "./format/zone.ts";
@@ -201,7 +201,12 @@ function Bars() {
           {unsaved.value.text} <a href={unsaved.value.path}>Back to them</a>
         </p>
       )}
-      {isLast.value && (
+      {isView.value && (
+        <p class="bar" role="status">
+          You are looking at {account.value?.tenant_name} as the operator. Nothing can be changed.
+        </p>
+      )}
+      {isLast.value && !isView.value && (
         <p class="bar" role="status">
           You signed in a day ago. This session ends at {toTheMinute(expiresAt.value).slice(11)}.
           <button type="button" class="button" onClick={() => void signOut()}>

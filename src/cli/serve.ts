@@ -1,6 +1,6 @@
 import { uptime } from "node:os";
 import { type App, createApp } from "../app.ts";
-import { type Config, loadConfig } from "../config.ts";
+import { type Config, readSettings, toConfig } from "../config.ts";
 import { operatorTokenIsIn } from "../data-dir.ts";
 import { pausable } from "../domain/pauses.ts";
 import type { Successor } from "../handover.ts";
@@ -9,6 +9,7 @@ import { createDatabaseClock } from "../lib/database-clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { createLog, type Log } from "../lib/log.ts";
 import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
+import { settingsInForce } from "../settings-in-force.ts";
 import { tellSupervisor } from "../supervisor.ts";
 import { type Command, noSnapshotFlag, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
@@ -44,7 +45,8 @@ postrider restart does.`,
 async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number> {
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
-  const given = { ...loadConfig(io.env, flags, warn), ...(flags.has("--paused") && { paused: pausable }) };
+  const settings = readSettings(io.env, flags, warn);
+  const given = { ...toConfig(settings, io.env), ...(flags.has("--paused") && { paused: pausable }) };
   const greets = io.isTerminal && given.logFormat !== "json";
   const log = createServerLog(given, greets, io);
   for (const message of warnings) log.write("warn", "config.warning", { message });
@@ -92,6 +94,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     secrets,
     storeFolder,
     home: dataDir,
+    inForce: settingsInForce(settings, config),
     reception,
     restart,
     runOwn: createRunOwn(io.env, config.dataDir),

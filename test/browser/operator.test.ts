@@ -15,7 +15,7 @@ const ended = "Your session has ended. Sign in again to go on.";
 async function open(size: Look["size"], provoked: readonly RegExp[] = []): Promise<Page> {
   const page = await browser.page({ size, provoked: [left, refused, ...provoked] });
   await page.clock.install();
-  await page.goto(`${server.url}/operator`);
+  await page.goto(`${server.url}/operator#servers`);
   await seeHeading(page, "Operator");
   return page;
 }
@@ -99,7 +99,7 @@ describe.skipIf(noBrowser !== null)("the operator's page", () => {
     await page.reload();
     await seeHeading(page, "Servers");
     const other = await page.context().newPage();
-    await other.goto(`${server.url}/operator`);
+    await other.goto(`${server.url}/operator#servers`);
     await seeHeading(other, "Servers");
   });
 

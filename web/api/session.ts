@@ -20,9 +20,11 @@ const restored = restore();
 export const session = signal<Session | null>(restored === "ended" ? null : restored);
 export const noSession = signal<NoSession>(restored === "ended" ? "ended" : "none");
 export const token = computed(() => session.value?.token ?? null);
+/** The operator looks at the account: nothing can be changed, and other tabs have nothing to do with it. */
+export const isView = computed(() => token.value !== null && claimsOf(token.value).view === true);
 export const isSignedIn = computed(() => session.value !== null);
 /** It was renewed for a day and cannot be once more: its end is known. */
-export const isLast = signal(false);
+export const isLast = signal(isView.peek());
 export const expiresAt = computed(() => session.value?.expiresAt ?? 0);
 
 /** @param jwt what a login, a renewal or a change of the password answered */
@@ -35,7 +37,7 @@ export function beginSession(jwt: string): void {
 /** Goes on with a session that began before, maybe in another tab. */
 export function adoptSession(begun: Session): void {
   session.value = begun;
-  isLast.value = false;
+  isLast.value = isView.peek();
   noSession.value = "none";
   sessionStorage.setItem(storageKey, `${begun.token} ${begun.expiresAt}`);
 }
@@ -66,7 +68,7 @@ function lifetimeOf(jwt: string): number {
 /** The id of the account that a token is for. */
 export const accountOf = (jwt: string): string => String(claimsOf(jwt).sub);
 
-function claimsOf(jwt: string): { exp?: unknown; iat?: unknown; sub?: unknown } {
+function claimsOf(jwt: string): { exp?: unknown; iat?: unknown; sub?: unknown; view?: unknown } {
   try {
     return JSON.parse(atob((jwt.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/"))) ?? {};
   } catch {

@@ -1,6 +1,11 @@
 import type { ComponentType } from "preact";
 import type { IconName } from "../parts/icon.tsx";
+import { AccountsScreen } from "./screens/accounts.tsx";
+import { AuditScreen } from "./screens/audit.tsx";
+import { BackupsScreen } from "./screens/backups.tsx";
+import { OverviewScreen } from "./screens/overview.tsx";
 import { ServersScreen } from "./screens/servers.tsx";
+import { SettingsScreen } from "./screens/settings.tsx";
 
 export interface Screen {
   /** In the fragment of the address. */
@@ -12,5 +17,10 @@ export interface Screen {
 
 /** In the order of the navigation; the first one is shown at first. Each has a file of its own. */
 export const screens: readonly [Screen, ...Screen[]] = [
+  { id: "overview", name: "Overview", icon: "overview", Screen: OverviewScreen },
+  { id: "accounts", name: "Accounts", icon: "events", Screen: AccountsScreen },
+  { id: "backups", name: "Backups", icon: "inbox", Screen: BackupsScreen },
+  { id: "audit", name: "Audit", icon: "docs", Screen: AuditScreen },
+  { id: "settings", name: "Settings", icon: "keys", Screen: SettingsScreen },
   { id: "servers", name: "Servers", icon: "servers", Screen: ServersScreen },
 ];

@@ -1,14 +1,14 @@
-import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
 import { Brand } from "../parts/brand.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { say } from "../parts/said.tsx";
+import { useFragment } from "./api/fragment.ts";
 import { signOut } from "./api/session.ts";
 import { screens } from "./screens.ts";
 
 /** The frame around every screen. */
 export function OperatorShell() {
-  const here = useFragment();
+  const [here] = useFragment();
   const screen = screens.find(({ id }) => id === here) ?? screens[0];
   const leave = (
     <button type="button" onClick={() => void tryToSignOut()}>
@@ -48,15 +48,4 @@ async function tryToSignOut(): Promise<void> {
   } catch (error) {
     say(error instanceof ApiError ? error.message : String(error), "bad");
   }
-}
-
-function useFragment(): string {
-  const read = () => location.hash.slice(1);
-  const [fragment, setFragment] = useState(read);
-  useEffect(() => {
-    const follow = () => setFragment(read());
-    addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
-  }, []);
-  return fragment;
 }

@@ -5,6 +5,7 @@ import {
   adoptSession,
   endSession,
   isSignedIn,
+  isView,
   type NoSession,
   type Session,
   session,
@@ -58,7 +59,7 @@ export function shareSession(): void {
   }
 
   channel.onmessage = ({ data }: MessageEvent<Message>) => {
-    const mine = session.peek();
+    const mine = isView.peek() ? null : session.peek();
     if (data.kind === "asked" && mine !== null) {
       post({ kind: "answered", to: data.by, session: mine, usedAt: lastUseAt(), inUtc: isUtc.peek() });
     } else if (data.kind === "answered" && data.to === me && mayTake) {
@@ -84,6 +85,7 @@ export function shareSession(): void {
 export async function leaveEverywhere(why: Leaving): Promise<void> {
   const mine = session.peek();
   if (mine === null) return;
+  if (isView.peek()) return endSession(why);
   post({ kind: "left", account: accountOf(mine.token), why });
   await leave(why);
 }

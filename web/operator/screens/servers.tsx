@@ -1,4 +1,4 @@
-import "./servers.css";
+import "./table.css";
 import { Icon } from "../../parts/icon.tsx";
 import { PageHead } from "../../parts/page.tsx";
 import { Panel } from "../../parts/panel.tsx";
@@ -6,6 +6,7 @@ import { Shown } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { usePolled } from "../api/polled.ts";
 import { ask } from "../api/session.ts";
+import { Behind } from "./behind.tsx";
 import { type Listed, type Server, standingOf, summaryOf, workOf } from "./standing.ts";
 
 const everyMs = 3_000;
@@ -16,11 +17,7 @@ export function ServersScreen() {
   const { data, error } = polled;
   return (
     <>
-      {data && error && (
-        <p class="bar" role="status">
-          {error.message} What is shown may be out of date. It is tried again every 3 s.
-        </p>
-      )}
+      <Behind polled={polled} everyMs={everyMs} />
       <PageHead title="Servers" />
       <Shown of={{ ...polled, put: () => {}, error: data ? null : error }}>{(listed) => <Servers of={listed} />}</Shown>
     </>
@@ -35,7 +32,7 @@ function Servers({ of: { shared, nodes } }: { of: Listed }) {
         {text}
       </p>
       <Panel title={shared ? "On this database" : "This server"} isFlush>
-        <table class="server-table">
+        <table class="op-table">
           <thead>
             <tr>
               <th scope="col">Server</th>
@@ -70,7 +67,7 @@ function Row({ of: node, shared }: { of: Server; shared: boolean }) {
   return (
     <tr>
       <td>
-        <bdi class="server-name">{node.name}</bdi> {node.answering && shared && <span class="badge">answers you</span>}
+        <bdi class="op-name">{node.name}</bdi> {node.answering && shared && <span class="badge">answers you</span>}
       </td>
       <td>
         <span class={`state ${tone}`}>

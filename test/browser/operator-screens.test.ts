@@ -1,0 +1,141 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { type Look, noBrowser, openBrowser } from "./browser.ts";
+import { startExecutable } from "./executable.ts";
+import { ask, follow, left, press, seeHeading, seeText } from "./visitor.ts";
+
+/** What the operator does in a browser, beside looking at the servers. */
+
+const backups = mkdtempSync(join(tmpdir(), "postrider-operator-backups-"));
+afterAll(() => rmSync(backups, { recursive: true, force: true }));
+const server = await startExecutable({ POSTRIDER_BACKUP_URL: backups, POSTRIDER_BACKUP_CRON: "0 3 * * *" });
+const browser = openBrowser(server.url);
+const sizes = [["desktop"], ["phone"]] as const;
+
+async function open(size: Look["size"], screen: string, provoked: readonly RegExp[] = []): Promise<Page> {
+  const page = await browser.page({ size, provoked: [left, /^401: /, ...provoked] });
+  await page.goto(`${server.url}/operator#${screen}`);
+  await page.getByLabel("Operator token").fill(server.operatorToken());
+  await press(page, "Sign in");
+  return page;
+}
+
+const newAccount = async (name: string) => {
+  const { json } = await ask(`${server.url}/v1/tenants`, "POST", null, { name });
+  return { id: String(json.tenant_id), password: String(json.password) };
+};
+
+const operator = (method: string, path: string, body?: unknown) =>
+  ask(`${server.url}/operator${path}`, method, server.operatorToken(), body);
+
+describe.skipIf(noBrowser !== null)("the operator's screens", () => {
+  test.each(sizes)("the overview says how the server fares, on %s", async (size) => {
+    const page = await open(size, "");
+    await seeHeading(page, "Overview");
+    await seeText(page, "No webhook of any account has failed for a minute.");
+    await seeText(page, "until new events are refused");
+    await page.route("**/operator/failing-webhooks", (route) =>
+      route.fulfill({
+        json: {
+          webhooks: [
+            {
+              tenant_id: "t5k2m8q0w3r7xa",
+              tenant_name: "Ada's shop",
+              webhook_id: "wh_1",
+              url: "https://shop.example.com/hook",
+              name: "Shop",
+              failing_since: "2026-03-01T08:41:00.000Z",
+              disabled_at: null,
+            },
+          ],
+        },
+      }),
+    );
+    await page.reload();
+    await seeText(page, "https://shop.example.com/hook");
+    await browser.inspect(page, "operator-overview");
+  });
+
+  test.each(sizes)("an account is found, limited, suspended, looked at and deleted, on %s", async (size) => {
+    const name = `Shop on a ${size}`;
+    const { id } = await newAccount(name);
+    const page = await open(size, "accounts", [/^400: .*limits/]);
+    await page.getByLabel("Find").fill(`on a ${size}`);
+    await seeText(page, "1 account");
+    await browser.inspect(page, "operator-accounts");
+    await follow(page, name);
+    await seeHeading(page, name);
+
+    await page.getByLabel("Events a month").fill("many");
+    await press(page, "Save the limits");
+    await seeText(page, "events_per_month must be");
+    await page.getByLabel("Events a month").fill("250");
+    await press(page, "Save the limits");
+    await seeText(page, "of 250;");
+    await browser.inspect(page, "operator-account");
+
+    await press(page, "Suspend …");
+    await page.getByLabel("Reason").fill("Sends spam.");
+    await browser.inspect(page, "operator-suspend");
+    await press(page.getByRole("dialog"), "Suspend");
+    await seeText(page, "suspended (by you)");
+    await seeText(page, "reason: Sends spam.");
+    await press(page, "End the suspension");
+    await seeText(page, "The suspension has ended.");
+
+    const [tab] = await Promise.all([page.context().waitForEvent("page"), press(page, "View as this account")]);
+    await seeText(tab, `You are looking at ${name} as the operator. Nothing can be changed.`);
+    expect(tab.url()).toBe(`${server.url}/`);
+    // It can be reloaded, and has nothing that would let it change the account.
+    await tab.reload();
+    await seeText(tab, "Nothing can be changed.");
+    await tab.close();
+
+    await press(page, "Delete …");
+    const dialog = page.getByRole("dialog");
+    expect(await dialog.getByRole("button", { name: "Delete the account" }).isDisabled()).toBe(true);
+    await dialog.getByRole("textbox").fill(id);
+    await press(dialog, "Delete the account");
+    await seeHeading(page, "Accounts");
+    expect((await operator("GET", `/tenants/${id}`)).status).toBe(404);
+  });
+
+  test("a password is reset and shown once, and an account is made", async () => {
+    const { id } = await newAccount("Forgetful");
+    const page = await open("desktop", `accounts/${id}`);
+    await press(page, "Reset the password …");
+    await press(page.getByRole("dialog"), "Reset the password");
+    const password = await page.getByRole("dialog").locator("code").textContent();
+    const login = await ask(`${server.url}/v1/tenants/auth/login`, "POST", null, { loginId: id, password });
+    expect(login.status).toBe(200);
+    await press(page, "I have it");
+    await follow(page, "All accounts");
+    await press(page, "Create an account …");
+    await page.getByLabel("Name").fill("Made here");
+    await press(page.getByRole("dialog"), "Create");
+    await seeHeading(page, "Password of Made here");
+    await press(page, "I have it");
+    await seeHeading(page, "Made here");
+  });
+
+  test.each(sizes)("a backup is made and verified, on %s", async (size) => {
+    const page = await open(size, "backups");
+    await press(page, "Back up now");
+    await seeText(page, "restores");
+    await browser.inspect(page, "operator-backups");
+  });
+
+  test.each(sizes)("the audit and the settings are shown, on %s", async (size) => {
+    const page = await open(size, "audit");
+    await page.getByRole("cell").getByText("operator.login").first().waitFor();
+    await page.getByLabel("What", { exact: true }).selectOption("operator.login");
+    await seeText(page, "the server");
+    await browser.inspect(page, "operator-audit");
+    await page.goto(`${server.url}/operator#settings`);
+    await seeText(page, "POSTRIDER_BACKUP_CRON");
+    await browser.inspect(page, "operator-settings");
+  });
+});

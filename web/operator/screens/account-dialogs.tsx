@@ -1,0 +1,89 @@
+import { useState } from "preact/hooks";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field } from "../../parts/field.tsx";
+import { say } from "../../parts/said.tsx";
+import { ask } from "../api/session.ts";
+import type { Account } from "../api/types.ts";
+import { ShownOnce } from "./once.tsx";
+
+interface Asking {
+  of: Account;
+  onClose(): void;
+}
+
+export function Suspend({ of: account, onClose, onDone }: Asking & { onDone(text: string): void }) {
+  const [reason, setReason] = useState("");
+  const suspend = async () => {
+    const body = reason.trim() === "" ? {} : { reason };
+    await ask(`/operator/tenants/${account.tenant_id}/suspend`, { method: "POST", body });
+    onDone("It is suspended.");
+  };
+  return (
+    <Dialog title={`Suspend ${account.tenant_name}?`} onClose={onClose}>
+      <p>It can send no more events, and what waits is not delivered until you end the suspension. Nothing is lost.</p>
+      <Field label="Reason" value={reason} onType={setReason} hint="The account reads it in its activity." />
+      <div class="buttons">
+        <Button kind="danger" onClick={suspend}>
+          Suspend
+        </Button>
+        <Button onClick={onClose}>Cancel</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+export function ResetPassword({ of: account, onClose, onCancel }: Asking & { onCancel(): void }) {
+  const [endsKeys, setEndsKeys] = useState(false);
+  const [password, setPassword] = useState<string | null>(null);
+  const reset = async () => {
+    const body = { end_keys: endsKeys };
+    const path = `/operator/tenants/${account.tenant_id}/reset-password`;
+    setPassword((await ask<{ password: string }>(path, { method: "POST", body })).password);
+  };
+  if (password !== null) {
+    return (
+      <ShownOnce title={`New password of ${account.tenant_name}`} what="password" secret={password} onClose={onClose} />
+    );
+  }
+  return (
+    <Dialog title={`Reset the password of ${account.tenant_name}?`} onClose={onCancel}>
+      <p>Its password stops working and all of its sessions end. You get a new password to hand over.</p>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={endsKeys}
+          onChange={({ currentTarget }) => setEndsKeys(currentTarget.checked)}
+        />{" "}
+        Replace its API keys and its signing secret, too: somebody else may have read them
+      </label>
+      <div class="buttons">
+        <Button kind="danger" onClick={reset}>
+          Reset the password
+        </Button>
+        <Button onClick={onCancel}>Cancel</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+export function DeleteAccount({ of: account, onClose }: Asking) {
+  const [typed, setTyped] = useState("");
+  const remove = async () => {
+    await ask(`/operator/tenants/${account.tenant_id}`, { method: "DELETE" });
+    say(`${account.tenant_name} is deleted.`);
+    location.hash = "#accounts";
+  };
+  return (
+    <Dialog title={`Delete ${account.tenant_name}?`} onClose={onClose}>
+      <p>Its events, webhooks and keys are erased for good, and nothing that waits is delivered any more.</p>
+      <Field label={`Type ${account.tenant_id} to go on`} value={typed} onType={setTyped} autocomplete="off" />
+      <div class="buttons">
+        <Button kind="danger" disabled={typed.trim() !== account.tenant_id} onClick={remove}>
+          Delete the account
+        </Button>
+        <Button onClick={onClose}>Cancel</Button>
+      </div>
+    </Dialog>
+  );
+}

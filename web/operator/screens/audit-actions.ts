@@ -1,0 +1,38 @@
+import type { AuditAction } from "../../../src/domain/audit.ts";
+
+/** What can be asked for, in the order of the menu. */
+const actions: Readonly<Record<AuditAction, true>> = {
+  "account.created": true,
+  "account.deleted": true,
+  "account.resumed": true,
+  "account.suspended": true,
+  "account.viewed": true,
+  "api_key.rotated": true,
+  "backup.started": true,
+  "deliveries.resumed": true,
+  "charges.resumed": true,
+  "email.changed": true,
+  "event.replayed": true,
+  "limits.set": true,
+  login: true,
+  "login.failed": true,
+  "logout.all": true,
+  "operator.login": true,
+  "operator.refused": true,
+  "operator_token.rotated": true,
+  "password.changed": true,
+  "password.reset": true,
+  "tier.set": true,
+  "tier.raised": true,
+  "replay.cancelled": true,
+  "replay.started": true,
+  "signing_key.rotated": true,
+  "signing_secret.rotated": true,
+  "webhook.enabled": true,
+  "webhooks.changed": true,
+};
+
+export const actionOptions = [
+  { value: "", text: "Anything" },
+  ...Object.keys(actions).map((value) => ({ value, text: value })),
+];

@@ -1,0 +1,75 @@
+import { useRef, useState } from "preact/hooks";
+import { ApiError } from "../../api/client.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Choice, Field } from "../../parts/field.tsx";
+import { readForm } from "../../parts/form.ts";
+import { ask } from "../api/session.ts";
+import { ShownOnce } from "./once.tsx";
+import { tiers } from "./tiers.ts";
+
+interface Created {
+  readonly tenant_id: string;
+  readonly name: string;
+  readonly password: string;
+}
+
+export function CreateAccount({ onClose, onCreated }: { onClose(): void; onCreated(): void }) {
+  const form = useRef<HTMLFormElement>(null);
+  const [tier, setTier] = useState("free");
+  const [refusal, setRefusal] = useState<ApiError | null>(null);
+  const [created, setCreated] = useState<Created | null>(null);
+  const [isBusy, setBusy] = useState(false);
+
+  async function create(event: SubmitEvent): Promise<void> {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    const { name = "", email = "" } = readForm(form.current);
+    try {
+      const body = { tier, ...(name && { name }), ...(email && { email }) };
+      setCreated(await ask<Created>("/operator/tenants", { method: "POST", body }));
+      onCreated();
+    } catch (error) {
+      setRefusal(error instanceof ApiError ? error : new ApiError(String(error), 0, "", null));
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  if (created) {
+    const { name, tenant_id, password } = created;
+    const leave = () => {
+      onClose();
+      location.hash = `#accounts/${tenant_id}`;
+    };
+    return <ShownOnce title={`Password of ${name}`} what="password" secret={password} onClose={leave} />;
+  }
+  const wrong = (field: string) => (refusal?.broken?.field === field ? refusal.message : null);
+  return (
+    <Dialog title="Create an account" onClose={onClose}>
+      <form ref={form} onSubmit={(event) => void create(event)} noValidate>
+        <Field label="Name" name="name" wrong={wrong("name")} hint="Made up if it stays empty." />
+        <Field
+          label="E-mail address"
+          name="email"
+          type="email"
+          wrong={wrong("email")}
+          hint="On paid tiers a login, too."
+        />
+        <Choice label="Tier" options={tiers} value={tier} onChoose={setTier} />
+        {refusal && !refusal.broken && (
+          <p class="notice bad" role="alert">
+            {refusal.message}
+          </p>
+        )}
+        <div class="buttons">
+          <Button kind="primary" type="submit" busy={isBusy}>
+            Create
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,1 @@
+export const tiers = ["free", "pro", "business", "enterprise"].map((value) => ({ value, text: value }));
