@@ -3,6 +3,8 @@ import { createZstdDecompress } from "node:zlib";
 
 /** Each is a frame of its own, which every program that reads zstd takes one after the other. */
 const frameBytes = 2 ** 20;
+/** At once; more would not be faster. */
+const plainBytes = 2 ** 18;
 /** Level 3 is the default of zstd: 5 times slower here, and a tenth smaller. */
 const level = 1;
 
@@ -32,7 +34,7 @@ export async function* compress(
 /** @throws Error when it is damaged; not when it is cut short, which whoever reads the contents finds out */
 export async function* decompress(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const compressed = Readable.from(source, { objectMode: false });
-  const plain = createZstdDecompress();
+  const plain = createZstdDecompress({ chunkSize: plainBytes });
   compressed.on("error", (error) => plain.destroy(error));
   yield* compressed.pipe(plain) as AsyncIterable<Uint8Array>;
 }

@@ -73,7 +73,7 @@ server starts paused, until postrider resume.`,
       }
       io.out(`${folder.path} is as the server was at ${manifest.createdAt}: ${contentsOf(manifest)}.`);
       io.out(`It has ${pendingIn(manifest)}. ${consequence(pending, way)}`);
-      if (isEarlier) io.out(`It is of an earlier version (${manifest.version}): the first start upgrades it.`);
+      if (isEarlier) io.out("Its database is that of an earlier release: the first start upgrades it.");
       if (!manifest.hasMasterKey) {
         io.out("The master key was kept elsewhere: the server needs POSTRIDER_MASTER_KEY_FILE with the same key.");
       }

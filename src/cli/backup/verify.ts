@@ -51,7 +51,7 @@ against its rows), and that the master key opens it. Exit code 0: it can be rest
         return exitCode.failed;
       }
       io.out(`${from} is whole: of ${manifest.createdAt}, with ${contentsOf(manifest)}, ${pendingIn(manifest)}.`);
-      if (isEarlier) io.out(`It is of an earlier version (${manifest.version}): the first start upgrades it.`);
+      if (isEarlier) io.out("Its database is that of an earlier release: the first start upgrades it.");
       if (!hasOpened)
         io.out("The master key is not in it, so it was not tried: set POSTRIDER_MASTER_KEY_FILE to try it.");
       return exitCode.ok;
