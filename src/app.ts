@@ -560,7 +560,11 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       const { databaseUrl } = config;
       const place =
         databaseUrl === null
-          ? { dataDir: storeFolder, ...(maxPageCount !== undefined && { maxPageCount }) }
+          ? {
+              dataDir: storeFolder,
+              checkpoints: config.checkpoints,
+              ...(maxPageCount !== undefined && { maxPageCount }),
+            }
           : {
               url: databaseUrl,
               nodeName,

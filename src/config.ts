@@ -23,6 +23,8 @@ export interface Config {
   readonly dataDir: string;
   /** Null: SQLite, in the data directory. Holds a password. */
   readonly databaseUrl: string | null;
+  /** Who copies the log of SQLite back into its file. */
+  readonly checkpoints: "own" | "external";
   /** Null: in the data directory. */
   readonly masterKeyFile: string | null;
   /** Null: the machine's name. */
@@ -184,6 +186,11 @@ export function toConfig(given: GivenSettings, env: Environment): Config {
       plain.backupUrl === null
         ? "POSTRIDER_BACKUP_CRON needs a place for the backups. Try: POSTRIDER_BACKUP_URL=s3://backups/postrider"
         : "POSTRIDER_BACKUP_CRON is for SQLite: PostgreSQL has backups of its own. Try: pg_dump by the machine's cron, and no POSTRIDER_BACKUP_CRON.",
+    );
+  }
+  if (plain.checkpoints === "external" && plain.databaseUrl !== null) {
+    throw new StartupError(
+      "POSTRIDER_CHECKPOINTS=external leaves the log of SQLite to Litestream, and POSTRIDER_DATABASE_URL names a PostgreSQL database. Try: remove one of the two.",
     );
   }
   return Object.freeze({

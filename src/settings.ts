@@ -102,6 +102,13 @@ export const settings = {
       return isDatabaseUrl(text) ? { value: text } : null;
     },
   }),
+  checkpoints: setting({
+    env: "POSTRIDER_CHECKPOINTS",
+    default: "own",
+    doc: "`own`: the server copies SQLite's write-ahead log back into the database. `external`: it leaves the log to Litestream, which must be running.",
+    example: "external",
+    parse: oneOf("own", "external"),
+  }),
   masterKeyFile: setting({
     env: "POSTRIDER_MASTER_KEY_FILE",
     default: "",

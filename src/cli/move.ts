@@ -28,7 +28,7 @@ on where it was when the same command is given again. At the end the copy is com
 with its source. To go back, POSTRIDER_DATABASE_URL names the database that is moved from,
 and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
   async run({ flags }, io) {
-    const { dataDir: ownDir, databaseUrl, masterKeyFile } = loadConfig(io.env, flags);
+    const { dataDir: ownDir, databaseUrl, masterKeyFile, checkpoints } = loadConfig(io.env, flags);
     const to = placeFrom(flags.get("--to"), databaseUrl);
     const isBack = "dir" in to;
     const folder = isBack ? to.dir : ownDir;
@@ -60,6 +60,7 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
         masterKey: dataDir.secrets.masterKey,
         clock: systemClock,
         signal: ended.signal,
+        checkpoints,
         takesSnapshot: !flags.has(noSnapshotFlag.name),
         onUpgrade: (progress) => io.progress(describeUpgrade(progress)),
         onSnapshot: ({ file }) => io.err(`The database as it was before its upgrade is in ${file}.`),

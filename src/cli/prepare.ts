@@ -16,7 +16,7 @@ import type { Io } from "./io.ts";
 
 export interface Preparation {
   /** Where the server keeps what it stores, and its secrets. */
-  config: Pick<Config, "dataDir" | "databaseUrl" | "masterKeyFile">;
+  config: Pick<Config, "dataDir" | "databaseUrl" | "masterKeyFile" | "checkpoints">;
   clock: Clock;
   log: Log;
   io: Pick<Io, "progress">;
@@ -55,7 +55,10 @@ export async function prepareData(preparation: Preparation): Promise<DataDir | n
   try {
     const { path, secrets } = dataDir;
     const { masterKey } = secrets;
-    if (await upgradeStore({ dataDir: path, clock, masterKey, takesSnapshot, signal, ...report.listeners })) {
+    const { checkpoints } = config;
+    if (
+      await upgradeStore({ dataDir: path, clock, masterKey, checkpoints, takesSnapshot, signal, ...report.listeners })
+    ) {
       report.end("storage.upgraded");
       return dataDir;
     }

@@ -30,6 +30,7 @@ describe("loadConfig", () => {
       publicUrl: null,
       dataDir: "./postrider-data",
       databaseUrl: null,
+      checkpoints: "own",
       masterKeyFile: null,
       nodeName: null,
       signup: "open",

@@ -134,7 +134,7 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
 
   const prepare = (dataDir: string) =>
     prepareData({
-      config: { dataDir, databaseUrl: null, masterKeyFile: null },
+      config: { dataDir, databaseUrl: null, masterKeyFile: null, checkpoints: "own" as const },
       ...{ clock: systemClock, log: silentLog, io: { progress() {} } },
       ...{ isWatched: false, takesSnapshot: false, signal: new AbortController().signal },
     });

@@ -5,7 +5,7 @@ import { StartupError } from "../../domain/errors.ts";
 import { isDamage } from "../sqlite/damage.ts";
 import { standingOf } from "../sqlite/migrations.ts";
 import { databaseFile } from "../sqlite/open.ts";
-import { waitForLocks } from "../sqlite/pragma.ts";
+import { leaveLogAlone, waitForLocks } from "../sqlite/pragma.ts";
 import { type Books, readBooks } from "./books.ts";
 import { isSameHeader, type LogHeader, latestFrames, readFramesCopied, readLogHeader } from "./write-ahead-log.ts";
 
@@ -65,6 +65,7 @@ export function openSnapshot(dataDir: string): Snapshot {
     // At its end it would remove the log by name, which may be another one's by then: somebody has put a new database there.
     connection.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
     waitForLocks(connection);
+    leaveLogAlone(connection);
     // Makes the log and its index, if there are none.
     connection.query("select count(*) from sqlite_schema").get();
     const log = open(`${path}-wal`);

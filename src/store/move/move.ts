@@ -16,6 +16,7 @@ import { checkServer, type StartCheckOptions } from "../postgres/start-check.ts"
 import { createMasterKeyCheck as createSqliteKeyCheck } from "../sqlite/master-key.ts";
 import { begunByEarlier } from "../sqlite/move-mark.ts";
 import { databaseFile, openDatabase } from "../sqlite/open.ts";
+import type { Checkpoints } from "../sqlite/pragma.ts";
 import type { Snapshot } from "../sqlite/pre-migration.ts";
 import { type UpgradeProgress, upgradeDatabase } from "../sqlite/upgrade.ts";
 import { copyStore, type MoveProgress, type MoveSummary } from "./copy.ts";
@@ -35,6 +36,8 @@ export interface MoveOptions {
   signal?: AbortSignal;
   /** False: the source, if it is of an earlier program, is upgraded without a way back. @default true */
   takesSnapshot?: boolean;
+  /** Of the source. @default "own" */
+  checkpoints?: Checkpoints;
   onUpgrade?(progress: UpgradeProgress): void;
   onSnapshot?(snapshot: Snapshot): void;
   onProgress?(progress: MoveProgress): void;
@@ -70,7 +73,8 @@ export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null
       await masterKeyOf(masterKey).verify(pool);
       // First, as it knows whether the key is the right one.
       if (!(await upgradeSource(options))) return null;
-      const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
+      const { checkpoints = "own" } = options;
+      const client = openDatabase({ dataDir, vault: createVault(masterKey), checkpoints, forMove: true });
       try {
         await migrate({ url, clock });
         await masterKeyOf(masterKey).remember(pool, createSqliteKeyCheck(client, createVault(masterKey)).kept());

@@ -9,6 +9,7 @@ import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
+import type { Checkpoints } from "./pragma.ts";
 import { refuse } from "./writer.ts";
 
 /** SQLite's own page size, which the database keeps. */
@@ -37,7 +38,7 @@ const tenantTables = [
 
 export function maintenanceVerbs(
   { client, writer, reader, reportDamage }: Connection,
-  masterKey?: MasterKeyCheck,
+  { checkpoints, masterKey }: { checkpoints: Checkpoints; masterKey?: MasterKeyCheck },
 ): Omit<MaintenanceVerbs, "forgetWebhooks"> & Pick<TenantVerbs, "eraseDeleted"> {
   const nextDeleted = client.prepare<{ key: number }, [string]>(
     `select key from tenant where deleted_at is not null and key not in (select value from json_each(?1))
@@ -109,11 +110,12 @@ export function maintenanceVerbs(
     await writer.close();
     await reader.close();
     try {
-      client.run("pragma wal_checkpoint(truncate)");
+      if (checkpoints === "own") client.run("pragma wal_checkpoint(truncate)");
     } catch {
       // On a full disk the log stays, and with it all that was committed: the next start finds it there.
     }
-    client.close();
+    // By force: one with prepared statements would stay open, and the runtime would empty its log as the process ends.
+    client.close(true);
   }
 
   return {

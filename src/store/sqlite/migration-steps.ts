@@ -30,6 +30,8 @@ export interface MigrationWatch {
   /** Asked between steps. */
   isStopped(): boolean;
   monotonicMs(): number;
+  /** False: another program copies the log back. @default true */
+  readonly copiesLog?: boolean;
 }
 
 export interface MigrationProgress {
@@ -78,7 +80,7 @@ interface Step {
 /** @returns false when it was stopped */
 export function migrateInSteps(migration: SteppedMigration): boolean {
   const { client, statements, statementsDone, marks, moves = {}, watch } = migration;
-  client.run(`pragma wal_autocheckpoint = ${logPages}`);
+  if (watch.copiesLog !== false) client.run(`pragma wal_autocheckpoint = ${logPages}`);
   if (statementsDone === 0) countRows(client, Object.keys(moves));
   const counts = readCounts(client);
   const steps = statements.map((statement) => readStep(statement, moves, counts));

@@ -11,7 +11,7 @@ import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
 import { isEarlier, migrate, migrations, type Standing, standingOf } from "./migrations.ts";
 import { begunByEarlier, heedMoveMark, readMoveMark } from "./move-mark.ts";
-import { applyPragma, type Pragma, waitForLocks } from "./pragma.ts";
+import { applyPragma, type Checkpoints, leaveLogAlone, type Pragma, waitForLocks } from "./pragma.ts";
 import { findDamage } from "./start-check.ts";
 import { noteProgram } from "./written-by.ts";
 
@@ -56,6 +56,8 @@ export interface OpenOptions {
   watch?: MigrationWatch;
   /** Called before an upgrade begins or goes on, when all else was found in order. */
   beforeUpgrade?(client: Database, standing: Standing): void;
+  /** @default "own" */
+  checkpoints?: Checkpoints;
   /** Whoever moves it may open it whatever the mark of a move says. */
   forMove?: boolean;
 }
@@ -80,6 +82,7 @@ export function openDatabase({
   vault,
   watch,
   beforeUpgrade,
+  checkpoints = "own",
   forMove = false,
 }: OpenOptions): Database {
   const path = join(dataDir, databaseFile);
@@ -101,6 +104,7 @@ export function openDatabase({
     // Takes effect only before the first table is made: the space of erased tenants can go back to the disk.
     if (isEmpty(client)) client.run("pragma auto_vacuum = incremental");
     applyPragmas(client);
+    if (checkpoints === "external") leaveLogAlone(client);
     if (process.platform === "darwin") client.run("pragma fullfsync = on");
     if (maxPageCount !== undefined) client.run(`pragma max_page_count = ${maxPageCount}`);
     const damage = findDamage(client, warn ?? (() => {}));

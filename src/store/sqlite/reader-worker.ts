@@ -13,8 +13,9 @@ declare const self: Worker;
 interface Opened {
   reading: Database;
   queries: Queries;
-  /** Writes nothing but what the log already holds. */
-  checkpointing: Database;
+  /** Writes nothing but what the log already holds. Null until it is asked to: the log may be another program's. */
+  checkpointing: Database | null;
+  databasePath: string;
 }
 
 let opened: Opened | null = null;
@@ -33,14 +34,18 @@ function open(databasePath: string): Opened {
   const reading = new Database(databasePath, { readonly: true, strict: true });
   // A reader never waits for the writer in WAL mode, but for the moment in which the log is reset.
   waitForLocks(reading);
+  return { reading, queries: createQueries(drizzle({ client: reading })), checkpointing: null, databasePath };
+}
+
+function openForCheckpoints(databasePath: string): Database {
   const checkpointing = new Database(databasePath, { readwrite: true, strict: true });
   checkpointing.run("pragma wal_autocheckpoint = 0");
-  return { reading, queries: createQueries(drizzle({ client: reading })), checkpointing };
+  return checkpointing;
 }
 
 function close(): void {
   opened?.reading.close();
-  opened?.checkpointing.close();
+  opened?.checkpointing?.close();
   opened = null;
   process.exit();
 }
@@ -56,7 +61,10 @@ function answer(request: ReaderRequest): ReaderAnswer {
 
 function work(request: ReaderRequest): unknown {
   if (!opened) throw new Error("The reader has no database");
-  if (request.kind === "checkpoint") return void opened.checkpointing.run("pragma wal_checkpoint(passive)");
+  if (request.kind === "checkpoint") {
+    opened.checkpointing ??= openForCheckpoints(opened.databasePath);
+    return void opened.checkpointing.run("pragma wal_checkpoint(passive)");
+  }
   const query = opened.queries[request.name] as (params: unknown) => unknown;
   return query(request.params);
 }

@@ -5,7 +5,7 @@ import { createVault } from "../../lib/vault.ts";
 import type { KeptSecrets } from "../vault-check.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { databaseFile, openDatabase } from "./open.ts";
-import { waitForLocks } from "./pragma.ts";
+import { leaveLogAlone, waitForLocks } from "./pragma.ts";
 
 /** What values are sealed for, by those who seal them. */
 export interface SealedContexts {
@@ -115,6 +115,7 @@ export function isSealedWith(dataDir: string, masterKey: Uint8Array): boolean {
   const client = new Database(path, { readwrite: true, create: false });
   try {
     waitForLocks(client);
+    leaveLogAlone(client);
     const table = client.query("select 1 from sqlite_schema where type = 'table' and name = 'vault_check'").get();
     return table !== null && createMasterKeyCheck(client, createVault(masterKey)).holds();
   } finally {

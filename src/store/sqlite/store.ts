@@ -31,12 +31,14 @@ import { createFailureLedger } from "./failure-ledger.ts";
 import { createTenantHolder } from "./held-tenants.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { orderVerbs } from "./lines.ts";
+import { createLogWatch } from "./log-watch.ts";
 import { mailVerbs } from "./mail.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { canCheckpointElsewhere, databaseFile, databaseSizes, openDatabase } from "./open.ts";
 import { createBooksFile } from "./open-books.ts";
 import { createOwnership } from "./ownership.ts";
+import type { Checkpoints } from "./pragma.ts";
 import { createQueries } from "./queries.ts";
 import { queueVerbs } from "./queue.ts";
 import { createReader, createSameThreadReader } from "./reader.ts";
@@ -58,6 +60,8 @@ export interface SqliteOptions {
   clock: Clock;
   /** Has to open what is sealed in the store; without one that is not looked at. */
   vault?: Vault;
+  /** @default "own" */
+  checkpoints?: Checkpoints;
   /** @default always */
   mayGrow?: Growth["mayGrow"];
   onCommit?: WriterOptions["onCommit"];
@@ -81,6 +85,7 @@ export function openSqliteStore({
   dataDir,
   clock,
   vault,
+  checkpoints = "own",
   mayGrow = () => true,
   onCommit,
   onFailure,
@@ -94,6 +99,7 @@ export function openSqliteStore({
 }: SqliteOptions): OpenedStore {
   const client = openDatabase({
     dataDir,
+    checkpoints,
     ...(warn && { warn }),
     ...(vault && { vault }),
     ...(maxPageCount !== undefined && { maxPageCount }),
@@ -102,7 +108,12 @@ export function openSqliteStore({
   const db = drizzle({ client });
   const queries = createQueries(db);
   const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
-  const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader, onFailure) : null;
+  const log =
+    checkpoints === "external"
+      ? createLogWatch(client, warn)
+      : canCheckpointElsewhere(client)
+        ? createCheckpointer(client, reader, onFailure)
+        : null;
   const reportDamage = createDamageReport(warn);
   const changes = createChangeFeed(onDefect);
   const writer = createWriter({
@@ -114,7 +125,7 @@ export function openSqliteStore({
       changes.tell(change);
     },
     pauses,
-    betweenBatches: () => checkpointer?.look(),
+    betweenBatches: () => log?.look(),
     onDamage: ({ message }) => reportDamage(`Something that a write needs (${message})`),
     ...(onCommit && { onCommit }),
     ...(onFailure && { onFailure }),
@@ -163,7 +174,7 @@ export function openSqliteStore({
     ...inboxVerbs(connection),
     ...auditVerbs(connection),
     ...mailVerbs(connection),
-    ...maintenanceVerbs(connection, masterKey),
+    ...maintenanceVerbs(connection, { checkpoints, ...(masterKey && { masterKey }) }),
     ...webhookUseVerbs(connection),
     ...retentionVerbs(connection, failures),
     onChange: changes.onChange,

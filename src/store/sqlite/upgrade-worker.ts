@@ -15,17 +15,19 @@ self.onmessage = ({ data }: MessageEvent<UpgradeRequest>) => {
 
 const say = (message: UpgradeMessage) => self.postMessage(message);
 
-function upgrade({ dataDir, masterKey, stop, takesSnapshot, forMove }: UpgradeRequest): UpgradeMessage {
+function upgrade({ dataDir, masterKey, stop, takesSnapshot, forMove, checkpoints }: UpgradeRequest): UpgradeMessage {
   const flag = new Int32Array(stop);
   try {
     const client = openDatabase({
       dataDir,
       forMove,
+      checkpoints,
       ...(masterKey && { vault: createVault(masterKey) }),
       watch: {
         progress: (progress) => say({ kind: "progress", progress }),
         isStopped: () => Atomics.load(flag, 0) !== 0,
         monotonicMs: systemClock.monotonicMs,
+        copiesLog: checkpoints === "own",
       },
       beforeUpgrade(client, standing) {
         const plan = planSnapshot(client, standing, migrations.length);
@@ -36,10 +38,9 @@ function upgrade({ dataDir, masterKey, stop, takesSnapshot, forMove }: UpgradeRe
     });
     const finished = standingOf(client).schema === migrations.length;
     const removed = finished ? removeOlderSnapshots(client) : [];
-    // A statement that nobody has ended holds a closed connection open until it is collected; whoever hears of the end may
-    // move the files.
-    Bun.gc(true);
-    client.close();
+    // By force: one with a statement that nobody has ended would stay open until that is collected, and whoever hears of the
+    // end may move the files.
+    client.close(true);
     return { kind: "ended", finished, removed };
   } catch (error) {
     return { kind: "failed", message: messageOf(error) };

@@ -7,7 +7,7 @@ import { unfinished } from "./copy-database.ts";
 import type { MigrationProgress } from "./migration-steps.ts";
 import { isEarlier, migrations, standingOf } from "./migrations.ts";
 import { databaseFile } from "./open.ts";
-import { waitForLocks } from "./pragma.ts";
+import { type Checkpoints, leaveLogAlone, waitForLocks } from "./pragma.ts";
 import { planSnapshot, removeUnfinished, type Snapshot, type SnapshotPlan, snapshotsOf } from "./pre-migration.ts";
 import { realPath } from "./written-by.ts";
 
@@ -25,6 +25,8 @@ export interface UpgradeOptions {
   takesSnapshot?: boolean;
   /** Whoever moves it may upgrade it whatever the mark of a move says. */
   forMove?: boolean;
+  /** @default "own" */
+  checkpoints?: Checkpoints;
   onProgress(progress: UpgradeProgress): void;
   /** The database as it was is in a file of its own. */
   onSnapshot?(snapshot: Snapshot): void;
@@ -39,6 +41,7 @@ export interface UpgradeRequest {
   masterKey: Uint8Array | undefined;
   takesSnapshot: boolean;
   forMove: boolean;
+  checkpoints: Checkpoints;
   /** One number, which is not 0 when the upgrade is to end. */
   stop: SharedArrayBuffer;
 }
@@ -63,6 +66,8 @@ const leastMeasuredMs = 1_000;
 
 /** The log: of one step, which for large events is much, and never more than there is to write. */
 const logBytes = 64 * 2 ** 20;
+/** Where another program copies the log back, it may hold all that an upgrade writes until that is done. */
+const logPerDatabaseByte = 2.5;
 /** What the program writes besides. */
 const leastRoomBytes = 4 * 2 ** 20;
 /** Rows move within the file. Beside it an index is sorted, and written to the log, which both take as much as itself. */
@@ -76,15 +81,15 @@ const roomPerDatabaseByte = 0.25;
  * @throws StartupError with what to do, when there is too little room, or it fails
  */
 export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean> {
-  const { dataDir, clock, masterKey, takesSnapshot = true, forMove = false, signal } = options;
+  const { dataDir, clock, masterKey, takesSnapshot = true, forMove = false, checkpoints = "own", signal } = options;
   const path = realPath(join(dataDir, databaseFile));
-  const earlier = findEarlier(path);
+  const earlier = findEarlier(path, checkpoints);
   if (earlier === null) return true;
   const { fromSchema, plan } = earlier;
   const onProgress = (progress: MigrationProgress) =>
     options.onProgress({ ...progress, fromSchema, toSchema: migrations.length });
   removeUnfinished(path);
-  checkRoom(path, takesSnapshot ? plan : null);
+  checkRoom(path, { snapshot: takesSnapshot ? plan : null, checkpoints });
   const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const worker = new Worker(new URL("./upgrade-worker.ts", import.meta.url), { env: {} });
   let cancelPatience = () => {};
@@ -110,7 +115,7 @@ export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean>
           resolve(data.finished);
         }
       };
-      worker.postMessage({ dataDir, masterKey, stop, takesSnapshot, forMove } satisfies UpgradeRequest);
+      worker.postMessage({ dataDir, masterKey, stop, takesSnapshot, forMove, checkpoints } satisfies UpgradeRequest);
     });
   } finally {
     signal?.removeEventListener("abort", end);
@@ -125,6 +130,7 @@ export function isOfThisSchema(dataDir: string): boolean {
   const client = new Database(join(dataDir, databaseFile), { readwrite: true, create: false, strict: true });
   try {
     waitForLocks(client);
+    leaveLogAlone(client);
     const { schema, statements } = standingOf(client);
     return schema === migrations.length && statements === 0;
   } finally {
@@ -133,19 +139,20 @@ export function isOfThisSchema(dataDir: string): boolean {
 }
 
 /** Null when there is nothing to upgrade, or nothing that can be read. */
-function findEarlier(path: string): { fromSchema: number; plan: SnapshotPlan | null } | null {
+function findEarlier(path: string, checkpoints: Checkpoints): { fromSchema: number; plan: SnapshotPlan | null } | null {
   if (!existsSync(path)) return null;
   let client: Database | null = null;
   try {
     client = new Database(path, { readwrite: true, create: false, strict: true });
     waitForLocks(client);
+    if (checkpoints === "external") leaveLogAlone(client);
     const standing = standingOf(client);
     if (!isEarlier(standing)) return null;
     return { fromSchema: standing.schema, plan: planSnapshot(client, standing, migrations.length) };
   } catch {
     return null;
   } finally {
-    client?.close();
+    client?.close(true);
   }
 }
 
@@ -169,9 +176,13 @@ function followCopy(
   return () => cancel();
 }
 
-function checkRoom(path: string, snapshot: SnapshotPlan | null): void {
+function checkRoom(
+  path: string,
+  { snapshot, checkpoints }: { snapshot: SnapshotPlan | null; checkpoints: Checkpoints },
+): void {
   const { size } = statSync(path);
-  const ofUpgrade = Math.ceil(leastRoomBytes + Math.min(size, logBytes) + size * roomPerDatabaseByte);
+  const ofLog = checkpoints === "own" ? Math.min(size, logBytes) : size * logPerDatabaseByte;
+  const ofUpgrade = Math.ceil(leastRoomBytes + ofLog + size * roomPerDatabaseByte);
   const ofSnapshot = snapshot?.bytes ?? 0;
   const { bavail, bsize } = statfsSync(dirname(path));
   const free = bavail * bsize;

@@ -198,7 +198,7 @@ describe("query plans", () => {
       replayVerbs(connection, ledger, failures, { mayGrow: () => true });
       acceptanceVerbs(connection, failures, { mayGrow: () => true });
       eventVerbs(connection, createFakeClock());
-      maintenanceVerbs(connection);
+      maintenanceVerbs(connection, { checkpoints: "own" });
       retentionVerbs(connection, failures);
       for (const withPayload of [true, false]) {
         const accounts = { kind: "except", tenantKeys: [] } as const;
