@@ -205,9 +205,9 @@ export const logged = (server: TestApp, event: string): Record<string, unknown>[
 // ---------------------------------------------------------------- at a month's end
 
 /** A server of its own at the end of October, with a customer on pro since the 10th. */
-export async function startAtMonthEnd(card: string) {
+export async function startAtMonthEnd(card: string, env: Record<string, string> = {}) {
   const clock = createClockAt("2031-10-10T09:00:00Z");
-  const server = await startTestApp({ clock, env: withSandbox });
+  const server = await startTestApp({ clock, env: { ...withSandbox, ...env } });
   const customer = await subscribe(server, card);
   const go = async (iso: string) => {
     clock.to(iso);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Hooks, register, startHooks, until } from "../support/api-server.ts";
+import { startSmtpServer } from "../support/smtp.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
   type Customer,
@@ -40,10 +41,18 @@ const works = (customer: Customer, eventId: string, webhookId: string) => ({
 });
 
 describe("a month's end charge that fails", () => {
-  test("makes the account past due, which only its owner sees; nothing but an upgrade is refused", async () => {
-    await using at = await startAtMonthEnd(cards.emptyTomorrow);
+  test("makes the account past due, which only its owner sees, by mail too; nothing but an upgrade is refused", async () => {
+    const smtp = await startSmtpServer();
+    await using at = await startAtMonthEnd(cards.emptyTomorrow, {
+      POSTRIDER_SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
+      POSTRIDER_MAIL_FROM: "relay@example.com",
+    });
     const { customer } = at;
     const [charge] = await whenFailed(customer, 1);
+    const mail = await smtp.mail(0);
+    expect(mail.to).toEqual([(await customer.me()).email]);
+    expect(mail.text).toMatch(/^- NGN 10645\.16 for .*: Declined\. It is tried again on 2031-11-01 11:00 UTC\.\n/);
+    await smtp.stop();
     expect(charge).toMatchObject({ amount_kobo: monthKobo, reason: "Declined", completed_at: any(String) });
     expect(await customer.billing()).toMatchObject({
       status: "past_due",

@@ -17,6 +17,8 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
   const stored: string[] = [];
   let notes: string | null = null;
   let answer: RunOwn = async () => ({ code: 0, out: "", err: "" });
+  /** What the operator hears of failures. */
+  const told: string[] = [];
   /** Resolves the commands that wait. */
   const waiting: (() => void)[] = [];
   const place: Place = {
@@ -52,9 +54,11 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
         commands.push([...args]);
         return answer(args, signal);
       },
+      onFailed: (kind, error) => void told.push(`${kind}: ${error}`),
       ...given,
     });
   return {
+    told,
     clock,
     commands,
     logged,
@@ -129,6 +133,10 @@ describe("backups by schedule", () => {
       world.clock.advance(24 * hour);
       await backups.whenIdle();
     }
+    expect(world.told).toEqual([
+      "backup: The backup cannot be written. Try: free up space on its disk.",
+      ...Array(3).fill("backup: a page"),
+    ]);
     const failed = world.logged.filter(({ event }) => event === "backup.failed");
     expect(failed.map(({ level, error }) => [level, error])).toEqual([
       ["error", "The backup cannot be written. Try: free up space on its disk."],

@@ -27,10 +27,13 @@ describe("the floor of the disk", () => {
   function setUp(minFreeBytes = 256 * mib) {
     const recorded = recordLog();
     const disk = { free: 1000 * mib, readings: 0 };
+    /** Who is told that it is low. */
+    const told: unknown[] = [];
     const watch = createDiskWatch({
       ...recorded,
       folder: "/",
       minFreeBytes,
+      onLow: (figures) => told.push(figures),
       freeBytesOf: () => {
         disk.readings += 1;
         return disk.free;
@@ -40,15 +43,16 @@ describe("the floor of the disk", () => {
       recorded.clock.advance(1000);
       return watch.hasRoom();
     };
-    return { ...recorded, disk, watch, ask };
+    return { ...recorded, disk, watch, ask, told };
   }
 
   test("is told of when it is crossed, both ways, with its figures and what was refused", () => {
-    const { clock, lines, disk, ask, watch } = setUp();
+    const { clock, lines, disk, ask, watch, told } = setUp();
     expect([ask(), lines]).toEqual([true, []]);
     disk.free = 255 * mib;
     expect(ask()).toBe(false);
     for (let i = 0; i < 197; i++) watch.hasRoom();
+    expect(told).toEqual([{ freeBytes: 255 * mib, floorBytes: 256 * mib }]);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatchObject({
       level: "warn",
