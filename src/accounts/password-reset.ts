@@ -114,13 +114,18 @@ const seal = (vault: Vault, { id, name }: Tenant, token: string, expiresAt: numb
   expiresAt,
 });
 
-/** What a mail has to say of a link, readable; null when the link has ended by now. Other facts as they are. */
+/** What a mail has to say of a link, readable; null when the link has ended by now, or does not open. Other facts as they are. */
 export function openResetFact(vault: Vault, fact: MailFact, now: number): MailFact | null {
   const { sealedToken, expiresAt, tenantId } = fact;
   if (typeof sealedToken !== "string") return fact;
   if (Number(expiresAt) <= now) return null;
-  const token = vault.open(Buffer.from(sealedToken, "base64"), contextOf(String(tenantId)));
-  return { ...fact, token: Buffer.from(token).toString("utf8") };
+  try {
+    const token = vault.open(Buffer.from(sealedToken, "base64"), contextOf(String(tenantId)));
+    return { ...fact, token: Buffer.from(token).toString("utf8") };
+  } catch {
+    // The master key was replaced since: other mail must not wait behind it, and another link can be asked for.
+    return null;
+  }
 }
 
 export const mailOff = () =>
