@@ -133,7 +133,11 @@ function createFiles(folder: string, leaveFreeBytes: number, onDatabase: (done: 
       for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at);
       const before = done;
       done += chunk.length;
-      if (Math.floor(before / syncEveryBytes) < Math.floor(done / syncEveryBytes)) fdatasyncSync(file);
+      if (Math.floor(before / syncEveryBytes) < Math.floor(done / syncEveryBytes)) {
+        fdatasyncSync(file);
+        // The collector does not see how much memory the chunks behind their small objects take.
+        Bun.gc(true);
+      }
       if (name === databaseEntry) onDatabase(done, total);
     },
     end() {

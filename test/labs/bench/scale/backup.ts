@@ -84,7 +84,7 @@ async function bench({ events, rate, seconds, warmupSeconds, dataDir, source, ga
   const run = async (label: string, args: readonly string[]) => {
     const { result, window } = await load.during(label, runCommand([...program, ...args], dataIn(copy.folder)));
     say(windowLine(label, window));
-    say(`${" ".repeat(27)}its own process ${megabytes(result)}, what it shares with the server counted by halves`);
+    say(`${" ".repeat(27)}memory of its own process ${megabytes(result)}, without its code, which is the server's too`);
     return { window, processBytes: result };
   };
   const made = await run("beside a backup", ["backup", archive]);
@@ -116,7 +116,7 @@ function judge(name: string, alone: Window, { window, processBytes }: { window: 
   ];
 }
 
-/** @returns the most memory that it took, of which what it shares is counted in parts. @throws Error when it fails */
+/** @returns the most memory that it took, without what it has from files. @throws Error when it fails */
 async function runCommand(command: readonly string[], dataDir: string): Promise<number> {
   const child = Bun.spawn([...command], {
     env: { PATH: process.env.PATH, POSTRIDER_DATA_DIR: dataDir },
@@ -127,7 +127,7 @@ async function runCommand(command: readonly string[], dataDir: string): Promise<
   endWithUs(child);
   let most = 0;
   const sampler = setInterval(() => {
-    most = Math.max(most, proportionalBytes(child.pid));
+    most = Math.max(most, anonymousBytes(child.pid));
   }, sampleMs);
   try {
     const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
@@ -138,9 +138,9 @@ async function runCommand(command: readonly string[], dataDir: string): Promise<
   }
 }
 
-function proportionalBytes(pid: number): number {
+function anonymousBytes(pid: number): number {
   try {
-    return Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) * 1024;
+    return Number(/^Pss_Anon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) * 1024;
   } catch {
     // It has ended.
     return 0;
