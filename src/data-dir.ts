@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
@@ -179,13 +179,7 @@ export function openDataDir(
           path,
           readHeld(path).filter((held) => held !== what),
         ),
-      readBackupNotes() {
-        try {
-          return readPrivate(join(path, backupsFile));
-        } catch {
-          return null;
-        }
-      },
+      readBackupNotes: () => readBackupNotesIn(path),
       noteBackups: (text) => writePrivate(path, backupsFile, `${text}\n`, false),
       release() {
         rmSync(join(path, serverFile), { force: true });
@@ -309,6 +303,44 @@ function closeToOthers(path: string, warn: (message: string) => void): void {
   const names = [...ownFiles, ...databaseFiles];
   closeFolder(path, (name) => names.some((own) => name.startsWith(own)), warn);
   for (const name of names) closeFile(join(path, name), linkPolicyOf(name), warn);
+}
+
+/** What a start would close to others or refuse, a sentence each with what to do. Nothing is changed. */
+export function findExposed(folder: string, masterKeyFile: string | null): string[] {
+  const path = resolve(folder);
+  const found: string[] = [];
+  const look = (check: () => void) => {
+    try {
+      check();
+    } catch (error) {
+      found.push(messageOf(error));
+    }
+  };
+  look(() => checkPrivate(realpathSync(path), () => {}, "chmod 0700 it"));
+  for (const name of [...ownFiles, ...databaseFiles]) {
+    const file = join(path, name);
+    const policy = linkPolicyOf(name);
+    const isLink = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+    if (isLink && policy === "replaced") continue;
+    const followed = isLink && policy === "followed" && existsSync(file) ? realpathSync(file) : file;
+    look(() => checkPrivate(followed, () => {}, remediesOfExposed[name] ?? "chmod 0600 it"));
+  }
+  if (masterKeyFile !== null) look(() => givenMasterKey(masterKeyFile, () => {}));
+  return found;
+}
+
+const remediesOfExposed: Readonly<Record<string, string>> = {
+  [ownMasterKeyFile]: "chmod 0600 it, and postrider rotate-key where others may have read it",
+  [operatorTokenFile]: "chmod 0600 it, and postrider operator rotate-token where others may have read it",
+};
+
+/** What the server has noted of its backups; null when nothing was, or it cannot be read. */
+export function readBackupNotesIn(folder: string): string | null {
+  try {
+    return readPrivate(join(resolve(folder), backupsFile));
+  } catch {
+    return null;
+  }
 }
 
 function linkPolicyOf(name: string): LinkPolicy {

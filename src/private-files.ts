@@ -62,17 +62,21 @@ export function closeFile(path: string, links: LinkPolicy, warn: (message: strin
   if ((found.mode & forOthers) !== 0) close(path, found, 0o600, warn);
 }
 
-/** For a command: refuses a file that the server would close or refuse, and leaves it as it is. One that is not there passes. */
-export function checkPrivate(path: string, warn: (message: string) => void): void {
+/**
+ * For a command: refuses a file or folder that the server would close or refuse, and leaves it as it is. One that is not there passes.
+ * @param remedy for one that others can read
+ */
+export function checkPrivate(
+  path: string,
+  warn: (message: string) => void,
+  remedy = "chmod 0600 it, and postrider operator rotate-token where others may have read it",
+): void {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found || !hasOwners) return;
   if (found.isSymbolicLink()) throw notFollowed(path);
   judgeOwner(path, found, warn, "run the command as that user");
   if ((found.mode & forOthers) === 0) return;
-  throw new StartupError(
-    `${path} is accessible to other users (mode ${octal(found.mode)}). ` +
-      "Try: chmod 0600 it, and postrider operator rotate-token where others may have read it.",
-  );
+  throw new StartupError(`${path} is accessible to other users (mode ${octal(found.mode)}). Try: ${remedy}.`);
 }
 
 export interface GivenFile {

@@ -7,6 +7,7 @@ import type { Command } from "./command.ts";
 import { compactCommand } from "./compact.ts";
 import { createCompletionCommand } from "./completion/completion.ts";
 import { demoCommand } from "./demo/demo.ts";
+import { doctorCommand } from "./doctor/doctor.ts";
 import { eventsListCommand } from "./events/list.ts";
 import { eventsShowCommand } from "./events/show.ts";
 import { healthcheckCommand } from "./healthcheck.ts";
@@ -55,6 +56,7 @@ export const commands: readonly Command[] = [
   rotateKeyCommand,
   moveCommand,
   healthcheckCommand,
+  doctorCommand,
   checkUrlCommand,
   crashCommand,
   diskFullCommand,

@@ -1,8 +1,13 @@
-import type { OpenedStore } from "./opened.ts";
+import { join } from "node:path";
+import type { Clock } from "../lib/clock.ts";
+import type { StoreLook } from "./look.ts";
+import type { OpenedStore, StorageSizes } from "./opened.ts";
 import type { BorrowedDatabase, BorrowOptions } from "./postgres/borrowed.ts";
 import type { PostgresOptions } from "./postgres/store.ts";
 import { type Compacted, type CompactOptions, compactDatabase } from "./sqlite/compact.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
+import { checkPages, lookAtDatabase, type PagesCheck } from "./sqlite/look.ts";
+import { databaseFile, databaseSizes } from "./sqlite/open.ts";
 import type { Snapshot } from "./sqlite/pre-migration.ts";
 import { isSealedWith, type RotatedKey, type RotateKeyOptions, rotateKey } from "./sqlite/rotate-key.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
@@ -56,3 +61,34 @@ export async function borrowDatabase(options: BorrowOptions): Promise<BorrowedDa
   const borrowed = await import("./postgres/borrowed.ts");
   return borrowed.borrowDatabase(options);
 }
+
+export type { PagesCheck, StoreLook };
+
+/**
+ * Looks at a store that a server may have open, and changes nothing.
+ * @returns null when there is none yet
+ * @throws StartupError when it cannot be reached or read, with what to do
+ */
+export async function lookAtStore({
+  dataDir,
+  url,
+  clock,
+}: {
+  dataDir: string;
+  url: string | null;
+  clock: Clock;
+}): Promise<StoreLook | null> {
+  if (url === null) return lookAtDatabase(dataDir);
+  const { lookAtServer } = await import("./postgres/look.ts");
+  return lookAtServer({ url, clock });
+}
+
+/** The files of a store in a folder: sizes, and the one that others may have open. */
+export const storeFiles = (dataDir: string): StorageSizes & { readonly path: string } => ({
+  ...databaseSizes(dataDir),
+  path: join(dataDir, databaseFile),
+});
+
+/** See `checkPages`. */
+export const checkStorePages = (options: { dataDir: string; withinMs: number | null; clock: Clock }) =>
+  checkPages(options);

@@ -11,7 +11,7 @@ import type { HotPaths } from "./hot-paths.ts";
 import { labelOf, wholeLabel } from "./labels.ts";
 import { ownerLaneOf, ownerText } from "./ownership.ts";
 import { arrayText } from "./parameters.ts";
-import type { Value } from "./pool.ts";
+import type { Pool, Value } from "./pool.ts";
 
 /**
  * One seek for each webhook that has anything waiting: the first of the partial index, then the first of the next webhook.
@@ -40,6 +40,18 @@ const registeredText = `from waiting
       and webhook.removed_at is null and not webhook.paused and webhook.disabled_at is null and tenant.deleted_at is null offset 0) registered`;
 
 export const discoverText = `${waitingText} select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
+
+/** How many deliveries wait, and since when the one that is longest due; null when none is. */
+export async function readQueueDepth(pool: Pool): Promise<{ pending: number; oldestDueAt: number | null }> {
+  const [counted] = await pool.read<{ pending: number }>(
+    `select coalesce(sum(pending), 0)::float8 as pending from usage join tenant on tenant.key = usage.tenant_key
+      where deleted_at is null and operator_suspended_at is null`,
+  );
+  const [first] = await pool.read<{ at: number | null }>(
+    `${waitingText} select min(next_attempt_at)::float8 as at ${registeredText} where operator_suspended_at is null`,
+  );
+  return { pending: counted?.pending ?? 0, oldestDueAt: first?.at ?? null };
+}
 
 /** Above every number in a column of them. */
 const highest = "9223372036854775807";
@@ -217,15 +229,6 @@ export function queueVerbs(
       }
     },
 
-    async queueDepth() {
-      const [counted] = await pool.read<{ pending: number }>(
-        `select coalesce(sum(pending), 0)::float8 as pending from usage join tenant on tenant.key = usage.tenant_key
-          where deleted_at is null and operator_suspended_at is null`,
-      );
-      const [first] = await pool.read<{ at: number | null }>(
-        `${waitingText} select min(next_attempt_at)::float8 as at ${registeredText} where operator_suspended_at is null`,
-      );
-      return { pending: counted?.pending ?? 0, oldestDueAt: first?.at ?? null };
-    },
+    queueDepth: () => readQueueDepth(pool),
   };
 }

@@ -18,6 +18,25 @@ const pendingWebhooks = `
   select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
   from lane where lane.webhook_key is not null`;
 
+export interface QueueDepth {
+  readonly pending: number | null;
+  readonly oldestDueAt: number | null;
+}
+
+/** By way of the lanes, so that it costs what is in the queue and not the number of accounts. */
+export const depthText = `
+  with recursive lane (webhook_key) as (${pendingWebhooks}),
+  active (tenant_key, first_due_at) as (
+    select tenant.key,
+           case when not webhook.paused
+             then (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)
+           end
+    from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
+    where webhook.removed_at is null and webhook.disabled_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
+  )
+  select (select sum(pending) from tenant_usage where tenant_key in (select tenant_key from active)) as pending,
+         (select min(first_due_at) from active) as oldestDueAt`;
+
 const ever: DueRange = { after: -1, until: Number.MAX_SAFE_INTEGER };
 
 /** What waits, and whose it is. These statements run for every batch, so they are prepared SQL (architecture, "SQL"). */
@@ -76,19 +95,7 @@ export function queueVerbs(
        and key not in (select value from json_each(?3))`,
   );
 
-  // By way of the lanes, so that it costs what is in the queue and not the number of accounts.
-  const selectDepth = client.prepare<{ pending: number | null; oldestDueAt: number | null }, []>(`
-    with recursive lane (webhook_key) as (${pendingWebhooks}),
-    active (tenant_key, first_due_at) as (
-      select tenant.key,
-             case when not webhook.paused
-               then (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)
-             end
-      from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
-      where webhook.removed_at is null and webhook.disabled_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
-    )
-    select (select sum(pending) from tenant_usage where tenant_key in (select tenant_key from active)) as pending,
-           (select min(first_due_at) from active) as oldestDueAt`);
+  const selectDepth = client.prepare<QueueDepth, []>(depthText);
 
   /** As `selectDue`, row by row, without those that are damaged. */
   function readableDue(

@@ -1,0 +1,132 @@
+import { statfsSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import { Cron } from "croner";
+import * as v from "valibot";
+import { parseHistory } from "../../backup/history.ts";
+import { locate } from "../../backup/locate.ts";
+import type { Config } from "../../config.ts";
+import { readBackupNotesIn } from "../../data-dir.ts";
+import { createResolver } from "../../delivery/network/resolver.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
+import { checkStorePages, storeFiles } from "../../store/open.ts";
+import { createOperatorClient, runningServer } from "../operator-client.ts";
+import type { BackupFacts, DiskFacts, Known, LogFacts, PagesFact, RunningServer } from "./facts.ts";
+import { openersOf } from "./openers.ts";
+import type { DnsFacts } from "./rules.ts";
+
+/** What the fact is, or why there is none. */
+export async function know<T>(read: () => T | Promise<T>): Promise<Known<T>> {
+  try {
+    return { value: await read() };
+  } catch (error) {
+    return { failure: messageOf(error) };
+  }
+}
+
+/** Of what a server says, what is judged. */
+const statusModel = v.object({
+  version: v.string(),
+  started_at: v.string(),
+  now: v.string(),
+  paused: v.array(v.string()),
+  queue: v.nullable(v.object({ waiting: v.number(), oldest_due_seconds: v.nullable(v.number()) })),
+  since_start: v.object({ events: v.number() }),
+  storage: v.object({ bytes_per_event: v.nullable(v.number()) }),
+});
+
+/** @returns null when none runs @throws StartupError when it does not answer as it should */
+export async function askServer(dataDir: string): Promise<RunningServer | null> {
+  const server = runningServer(dataDir);
+  if (server === null) return null;
+  const answer = await createOperatorClient(dataDir).send("GET", "/operator/status");
+  const status = v.parse(statusModel, answer);
+  const nowMs = Date.parse(status.now);
+  const oldestDue = status.queue?.oldest_due_seconds ?? null;
+  return {
+    url: server.url,
+    version: status.version,
+    nowMs,
+    uptimeMs: nowMs - Date.parse(status.started_at),
+    paused: status.paused,
+    queue: status.queue && {
+      waiting: status.queue.waiting,
+      oldestDueMs: oldestDue === null ? null : oldestDue * 1000,
+    },
+    eventsSinceStart: status.since_start.events,
+    bytesPerEvent: status.storage.bytes_per_event,
+  };
+}
+
+/** @throws the system's error, as when there is no such folder */
+export function lookAtDisk({ dataDir, minFreeDiskBytes }: Pick<Config, "dataDir" | "minFreeDiskBytes">): DiskFacts {
+  const { bavail, bsize } = statfsSync(dataDir);
+  return { folder: dataDir, freeBytes: bavail * bsize, floorBytes: minFreeDiskBytes };
+}
+
+/** IANA keeps it for such ends, and answers for it. */
+const publicName = "example.com";
+
+export async function lookUp(dnsServers: readonly string[], clock: Clock): Promise<DnsFacts> {
+  const resolver = createResolver({ clock, dnsServers });
+  try {
+    return {
+      name: publicName,
+      by: dnsServers.length === 0 ? "the system's name servers" : dnsServers.join(", "),
+      answer: await know(() => resolver.resolve(publicName)),
+      hasNetwork: Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ internal }) => !internal)),
+    };
+  } finally {
+    resolver.close();
+  }
+}
+
+/** More takes longer than somebody waits, and as long the log of a running server cannot start anew. */
+const largestQuickCheckBytes = 2 * 2 ** 30;
+const quickCheckMs = 20_000;
+
+/** @returns null when there is no database file */
+export async function lookThroughPages(dataDir: string, isDeep: boolean, clock: Clock): Promise<PagesFact | null> {
+  const { databaseBytes: bytes } = storeFiles(dataDir);
+  if (bytes === 0) return null;
+  if (!isDeep && bytes > largestQuickCheckBytes) return { kind: "skipped", bytes };
+  return checkStorePages({ dataDir, withinMs: isDeep ? null : quickCheckMs, clock });
+}
+
+/** @returns null when there is no database file */
+export function lookAtLog(dataDir: string): LogFacts | null {
+  const { databaseBytes, logBytes, path } = storeFiles(dataDir);
+  if (databaseBytes === 0) return null;
+  const known = [process.pid, runningServer(dataDir)?.pid ?? process.pid];
+  return { path, bytes: logBytes, openedBy: openersOf(path, known) };
+}
+
+const listWithinMs = 10_000;
+/** Of so many runs the longest pause is found, of weekdays and weekends too. */
+const runsLookedAt = 8;
+
+export async function lookAtBackups(config: Config, clock: Clock): Promise<BackupFacts> {
+  const { dataDir, backupUrl: url, backupCron, s3 } = config;
+  const history = parseHistory(readBackupNotesIn(dataDir));
+  const list = async () => {
+    if (url === null) return [];
+    const late = sleep(clock, listWithinMs).then(() => {
+      throw new Error(
+        `${url} does not answer within ${listWithinMs / 1000} s. Try: check the network and POSTRIDER_BACKUP_URL.`,
+      );
+    });
+    return Promise.race([locate(url, { s3, staging: dataDir, leaveFreeBytes: 0 }).place.list(), late]);
+  };
+  return {
+    place: url,
+    everyMs: backupCron === null ? null : longestPause(backupCron),
+    stored: await know(list),
+    history,
+  };
+}
+
+function longestPause(cron: string): number | null {
+  const runs = new Cron(cron, { paused: true }).nextRuns(runsLookedAt).map((run) => run.getTime());
+  const pauses = runs.slice(1).map((run, index) => run - (runs[index] ?? run));
+  return pauses.length === 0 ? null : Math.max(...pauses);
+}

@@ -1,0 +1,249 @@
+import { formatDuration } from "../../lib/duration.ts";
+import { formatIso } from "../../lib/iso-time.ts";
+import { formatBytes } from "./bytes.ts";
+import type { BackupFacts, DiskFacts, Known, LogFacts, PagesFact, RunningServer, StoreLook } from "./facts.ts";
+import { bad, badInWords, type Found, ok, warning } from "./finding.ts";
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+export function judgeServer(server: Known<RunningServer | null>, version: string, folder: string): Found {
+  if ("failure" in server) return badInWords(server.failure);
+  if (server.value === null) return ok(`None runs on ${folder}; what only it knows is left out.`);
+  const { url, version: its, uptimeMs } = server.value;
+  const words = `${url} has been running for ${formatDuration(uptimeMs)}`;
+  if (its === version) return ok(`${words}, version ${its}.`);
+  return warning(`${words}, version ${its}; this program is ${version}.`, "postrider restart, when it suits");
+}
+
+/** Growth over less time says nothing. */
+const telltaleMs = hourMs;
+const soonMs = 7 * dayMs;
+
+/**
+ *   free < floor            bad: events are refused
+ *   full within 7 days      warning        (at the rate since the server started, if it has run for an hour)
+ *   free < 2 × floor        warning
+ */
+export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: RunningServer | null): Found {
+  const free = `${formatBytes(freeBytes)} free at ${folder}`;
+  const remedy = "free some space, set POSTRIDER_RETENTION, or move the data directory to a larger disk";
+  if (freeBytes < floorBytes) {
+    return bad(`${free}, below the floor of ${formatBytes(floorBytes)}: no events are accepted.`, remedy);
+  }
+  const bytesPerMs =
+    server === null || server.bytesPerEvent === null || server.uptimeMs < telltaleMs
+      ? 0
+      : (server.eventsSinceStart * server.bytesPerEvent) / server.uptimeMs;
+  const lastsMs = bytesPerMs === 0 ? Number.POSITIVE_INFINITY : (freeBytes - floorBytes) / bytesPerMs;
+  const lasts =
+    lastsMs === Number.POSITIVE_INFINITY
+      ? ""
+      : `, and the rate of events since the server started fills it in ${formatDuration(lastsMs)} if none go`;
+  const sentence = `${free}${lasts}; the floor is ${formatBytes(floorBytes)}.`;
+  return lastsMs < soonMs || freeBytes < 2 * floorBytes ? warning(sentence, remedy) : ok(sentence);
+}
+
+/** @param exposed sentences with "Try:" */
+export function judgePermissions(exposed: readonly string[]): Found {
+  const [first, ...others] = exposed;
+  if (first === undefined) return ok("The data directory and what is in it belong to one user alone.");
+  const found = badInWords(first);
+  return others.length === 0 ? found : { ...found, message: `${found.message} So it is with ${others.length} more.` };
+}
+
+/** As in the server's own log: less is what time servers correct. */
+const aheadMs = hourMs;
+const driftMs = 5_000;
+
+export function judgeClock(nowMs: number, store: StoreLook | null, server: RunningServer | null): Found {
+  const newest = store?.figures?.newestEventAt ?? null;
+  if (newest !== null && newest - nowMs >= aheadMs) {
+    return bad(
+      `The clock is behind the newest event: new ones carry times ahead of it until ${formatIso(newest)}.`,
+      "check the machine's clock (timedatectl); if it is right now, wait",
+    );
+  }
+  const others = [
+    ["the server's", server?.nowMs],
+    ["the database server's", store?.server?.clockMs],
+  ] as const;
+  for (const [whose, otherMs] of others) {
+    if (otherMs === undefined || Math.abs(otherMs - nowMs) < driftMs) continue;
+    return warning(
+      `This machine's clock and ${whose} differ by ${formatDuration(Math.abs(otherMs - nowMs))}.`,
+      "let a time server set both machines (timedatectl set-ntp true); a clock that jumped is followed after ten minutes",
+    );
+  }
+  return ok(`It is ${formatIso(nowMs)}, and nothing stored is ahead of it.`);
+}
+
+export interface DnsFacts {
+  readonly name: string;
+  readonly by: string;
+  readonly answer: Known<readonly string[]>;
+  /** The machine has an address that is not loopback. */
+  readonly hasNetwork: boolean;
+}
+
+export function judgeDns({ name, by, answer, hasNetwork }: DnsFacts, isPublic: boolean): Found {
+  if ("value" in answer) return ok(`${name} is found by ${by}.`);
+  if (!hasNetwork) {
+    return warning(
+      "This machine has no network but its own: only webhooks on it can be reached.",
+      "connect it, and look again",
+    );
+  }
+  return (isPublic ? bad : warning)(
+    `${name} is not found by ${by} (${answer.failure}): webhooks with a name cannot be reached.`,
+    "check /etc/resolv.conf and the firewall (port 53), or set POSTRIDER_DNS_SERVERS",
+  );
+}
+
+const renewMs = 14 * dayMs;
+
+/** @param validTo null: the server speaks plain HTTP */
+export function judgeCertificate(nowMs: number, validTo: number | null): Found {
+  if (validTo === null) return ok("TLS is not this server's; a proxy's certificate is not looked at.");
+  const remedy = "renew it: the server takes up the new files by itself";
+  const leftMs = validTo - nowMs;
+  if (leftMs <= 0) return bad(`The certificate expired on ${formatIso(validTo)}.`, remedy);
+  const days = `${Math.floor(leftMs / dayMs)} days`;
+  if (leftMs < renewMs) return warning(`The certificate expires in ${days}.`, remedy);
+  return ok(`The certificate fits its key and expires in ${days}.`);
+}
+
+export function judgeSchema(store: StoreLook | null): Found {
+  if (store === null) return ok("There is no database yet; the first start makes it.");
+  const { backend } = store;
+  const { found, known } = store.schema;
+  if (found > known) {
+    return bad(
+      `${backend}: schema ${found}, and this program knows ${known}.`,
+      "run the version that wrote it, or a later one",
+    );
+  }
+  if (found === known) return ok(`${backend}: schema ${found}, that of this program.`);
+  return warning(
+    `${backend}: schema ${found}; the next start of this program brings it to ${known}.`,
+    "make a backup, then postrider restart",
+  );
+}
+
+/** @param pages null: there is nothing to check */
+export function judgePages(pages: PagesFact | null): Found {
+  switch (pages?.kind) {
+    case undefined:
+      return ok("No database file is kept here.");
+    case "whole":
+      return ok("Every page of the database is whole (quick_check).");
+    case "skipped":
+      return ok(`Not looked through: with ${formatBytes(pages.bytes)} it takes long. postrider doctor --deep does it.`);
+    case "unfinished":
+      return ok("No damage was found in the time that there is. postrider doctor --deep takes all that it needs.");
+    case "damaged":
+      return bad(
+        `The database is damaged (${pages.fault}).`,
+        "stop the server and restore a backup: postrider backup verify says which one is whole",
+      );
+    case "failed":
+      return bad(`The database cannot be looked through (${pages.fault}).`, "check its disk and permissions");
+  }
+}
+
+/** What SQLite's log is cut to when nothing holds it. */
+const usualLogBytes = 64 * 2 ** 20;
+const oldSnapshotSeconds = 600;
+
+/** @param log null: SQLite is not used */
+export function judgeLog(log: LogFacts | null, store: StoreLook | null): Found {
+  const snapshot = store?.server?.oldestSnapshotSeconds;
+  if (snapshot !== undefined) {
+    if (snapshot < oldSnapshotSeconds) return ok("No long transaction holds back the database's vacuum.");
+    return warning(
+      `A transaction has been open for ${formatDuration(snapshot * 1000)}, and holds back the database's vacuum.`,
+      "in psql: select pid, usename, application_name, xact_start, query from pg_stat_activity where xact_start is not null " +
+        "order by xact_start; then pg_terminate_backend(pid)",
+    );
+  }
+  if (log === null) return ok("There is no log yet.");
+  if (log.bytes <= usualLogBytes) return ok(`The write-ahead log takes ${formatBytes(log.bytes)}.`);
+  const openers = log.openedBy.map(({ pid, name }) => `${name} (process ${pid})`).join(", ");
+  return warning(
+    `The write-ahead log has grown to ${formatBytes(log.bytes)}: somebody reads the database and does not come to an end` +
+      `${openers === "" ? "" : `; it is open in ${openers}`}.`,
+    openers === "" ? `lsof ${log.path} shows who has it open; end what is not the server` : "end that program",
+  );
+}
+
+const staleMs = 7 * dayMs;
+
+/** @param backups null: the data is in PostgreSQL */
+export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPublic: boolean): Found {
+  if (backups === null) return ok("The data is in PostgreSQL, whose backups are not looked at.");
+  const { place, everyMs, stored, history } = backups;
+  if (place === null) {
+    if (!isPublic) return ok("None are set up.");
+    return warning(
+      "Nothing says where backups go, so none can be looked at.",
+      'POSTRIDER_BACKUP_URL=s3://bucket/prefix and POSTRIDER_BACKUP_CRON="0 3 * * *"',
+    );
+  }
+  if ("failure" in stored) return badInWords(stored.failure);
+  const { latest } = history;
+  if (latest?.error) {
+    const what = latest.kind === "backup" ? "could not be made" : "could not be verified";
+    return bad(
+      `The latest backup ${what} (${formatDuration(nowMs - latest.at)} ago): ${latest.error}`,
+      "postrider backup --verify, when that is mended",
+    );
+  }
+  const [newest] = stored.value;
+  if (newest === undefined) return bad(`There is no backup at ${place}.`, "postrider backup --verify");
+  const ageMs = nowMs - newest.createdAt;
+  const isWhole = history.verified[newest.name];
+  const words = `The newest backup at ${place} is ${formatDuration(ageMs)} old`;
+  if (isWhole === false) return bad(`${words}, and is not whole.`, "postrider backup --verify");
+  if (everyMs !== null && ageMs > 2 * everyMs) {
+    return bad(
+      `${words}, and its schedule makes one every ${formatDuration(everyMs)}.`,
+      "look for backup.failed in the log",
+    );
+  }
+  if (ageMs > staleMs) return warning(`${words}.`, "postrider backup, or POSTRIDER_BACKUP_CRON to have them made");
+  return ok(`${words}${isWhole ? ", and was verified" : ""}.`);
+}
+
+const lateMs = 5 * minuteMs;
+const veryLateMs = hourMs;
+
+/**
+ * What is due is sent at once, unless it is held back: what waits for its retry is not due.
+ *
+ *   paused                  warning
+ *   due for 5 min, 1 h      warning, bad
+ */
+export function judgeDeliveries(nowMs: number, store: StoreLook | null, server: RunningServer | null): Found {
+  const stored = store?.figures ?? null;
+  const waiting = server?.queue?.waiting ?? stored?.waiting ?? null;
+  if (waiting === null) return ok("Nothing is known of what waits.");
+  const oldestDueAt = stored?.oldestDueAt ?? null;
+  const dueMs = server?.queue ? (server.queue.oldestDueMs ?? 0) : oldestDueAt === null ? 0 : nowMs - oldestDueAt;
+  const since = `${waiting} waiting${dueMs > 0 ? `, the oldest due for ${formatDuration(dueMs)}` : ""}`;
+  if (server?.paused.includes("deliveries")) {
+    return warning(`Deliveries are paused, with ${since}.`, "postrider resume, when they may go out");
+  }
+  if (dueMs < lateMs) return ok(`${since}.`);
+  if (server === null) return warning(`${since}, and no server runs.`, "start it");
+  const remedy = "look at the operator's page for failing webhooks, and into the log";
+  return dueMs < veryLateMs ? warning(`${since}.`, remedy) : bad(`${since}.`, remedy);
+}
+
+export function judgeMail(mail: { operators: readonly string[] } | null): Found {
+  if (mail === null) return ok("Not set up: passwords cannot be reset by mail, and nobody is warned.");
+  if (mail.operators.length === 0) {
+    return warning("Accounts get mail, and you are told of nothing.", "POSTRIDER_OPERATOR_MAIL=ops@example.com");
+  }
+  return ok("Set up; postrider mail test ADDRESS tries it.");
+}

@@ -1,0 +1,52 @@
+import { StartupError } from "../../domain/errors.ts";
+import { messageOf } from "../../lib/error-message.ts";
+import { ingestedAtMs } from "../../lib/id.ts";
+import type { StoreFigures, StoreLook } from "../look.ts";
+import { oldestSnapshotSeconds } from "./figures.ts";
+import { migrations } from "./migrations.ts";
+import { createPool, type Pool } from "./pool.ts";
+import { readQueueDepth } from "./queue.ts";
+import { addressOf, checkServer, type StartCheckOptions } from "./start-check.ts";
+
+/**
+ * Looks at a database that servers may use, by reads alone.
+ * @returns null when no server of ours has used it yet
+ * @throws StartupError when it cannot be reached or be relied on, with what to do
+ */
+export async function lookAtServer({ url, clock, ...check }: StartCheckOptions): Promise<StoreLook | null> {
+  await checkServer({ url, clock, ...check });
+  let cause: unknown;
+  const onFailure = (error: unknown) => {
+    cause ??= error;
+  };
+  const pool = createPool({ url, clock, size: 1, onFailure });
+  try {
+    const [row] = await pool.read<{ version: string; clockMs: number; isUsed: boolean }>(
+      `select current_setting('server_version') as version,
+              extract(epoch from clock_timestamp())::float8 * 1000 as "clockMs",
+              to_regclass('migration') is not null as "isUsed"`,
+    );
+    if (!row?.isUsed) return null;
+    const [counted] = await pool.read<{ found: number }>("select count(*)::int as found from migration");
+    const schema = { found: counted?.found ?? 0, known: migrations.length };
+    return {
+      backend: `PostgreSQL ${row.version} at ${addressOf(url)}`,
+      schema,
+      figures: schema.found === schema.known ? await figuresOf(pool) : null,
+      server: { clockMs: row.clockMs, oldestSnapshotSeconds: await oldestSnapshotSeconds(pool) },
+    };
+  } catch (error) {
+    throw new StartupError(
+      `The database at ${addressOf(url)} did not answer as it should (${messageOf(cause ?? error)}). Try: check its log.`,
+    );
+  } finally {
+    await pool.close();
+  }
+}
+
+async function figuresOf(pool: Pool): Promise<StoreFigures> {
+  const [newest] = await pool.read<{ seq: number | null }>("select max(seq)::float8 as seq from event");
+  const { pending, oldestDueAt } = await readQueueDepth(pool);
+  const seq = newest?.seq ?? null;
+  return { newestEventAt: seq === null ? null : ingestedAtMs(seq), waiting: pending, oldestDueAt };
+}

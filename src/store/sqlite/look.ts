@@ -1,0 +1,104 @@
+import { constants, Database } from "bun:sqlite";
+import { existsSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { StartupError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
+import { ingestedAtMs } from "../../lib/id.ts";
+import type { StoreFigures, StoreLook } from "../look.ts";
+import { isDamage } from "./damage.ts";
+import { migrations, standingOf } from "./migrations.ts";
+import { databaseFile, sqliteVersion } from "./open.ts";
+import { waitForLocks } from "./pragma.ts";
+import { depthText, type QueueDepth } from "./queue.ts";
+
+/**
+ * Opens a database for reading alone, whether or not a server has it open. Without a log nobody has, and SQLite would make
+ * one to read: then the file is read as one that does not change.
+ */
+export function openToLook(dataDir: string): { client: Database; isTakenAsStill: boolean } {
+  const path = realpathSync(join(dataDir, databaseFile));
+  const isTakenAsStill = !existsSync(`${path}-wal`);
+  const { SQLITE_OPEN_READONLY, SQLITE_OPEN_URI } = constants;
+  const client = isTakenAsStill
+    ? new Database(`${pathToFileURL(path)}?immutable=1`, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
+    : new Database(path, { readonly: true });
+  waitForLocks(client);
+  return { client, isTakenAsStill };
+}
+
+/** @returns null when there is no database yet @throws StartupError when it cannot be read */
+export function lookAtDatabase(dataDir: string): StoreLook | null {
+  const path = join(dataDir, databaseFile);
+  if (!existsSync(path)) return null;
+  let client: Database | null = null;
+  try {
+    ({ client } = openToLook(dataDir));
+    const { schema, statements } = standingOf(client);
+    const found = statements > 0 ? schema + 1 : schema;
+    return {
+      backend: `SQLite ${sqliteVersion(client)}`,
+      schema: { found, known: migrations.length },
+      figures: schema === migrations.length && statements === 0 ? figuresOf(client) : null,
+      server: null,
+    };
+  } catch (error) {
+    const remedy = isDamage(error)
+      ? "restore it from a backup"
+      : "run the command as the user that runs the server, and check that the disk answers";
+    throw new StartupError(`The database ${path} cannot be read (${messageOf(error)}). Try: ${remedy}.`);
+  } finally {
+    client?.close();
+  }
+}
+
+function figuresOf(client: Database): StoreFigures {
+  const newest = client.query<{ seq: number | null }, []>("select max(seq) as seq from event").get()?.seq ?? null;
+  const depth = client.query<QueueDepth, []>(depthText).get();
+  return {
+    newestEventAt: newest === null ? null : ingestedAtMs(newest),
+    waiting: depth?.pending ?? 0,
+    oldestDueAt: depth?.oldestDueAt ?? null,
+  };
+}
+
+/** How a look through all pages ended. */
+export type PagesCheck = { readonly kind: "whole" } | { readonly kind: "unfinished" } | PagesFault;
+
+interface PagesFault {
+  readonly kind: "damaged" | "failed";
+  /** In SQLite's words. */
+  readonly fault: string;
+}
+
+export type PagesRequest = { readonly dataDir: string };
+
+/**
+ * SQLite's `quick_check` of the whole database, in a Worker: there is no other way to stop waiting for it. While it reads,
+ * the log of a running server cannot start anew.
+ * @param withinMs null: as long as it takes
+ */
+export async function checkPages({
+  dataDir,
+  withinMs,
+  clock,
+}: {
+  dataDir: string;
+  withinMs: number | null;
+  clock: Clock;
+}): Promise<PagesCheck> {
+  const worker = new Worker(new URL("./look-worker.ts", import.meta.url), { env: {} });
+  let cancel = () => {};
+  try {
+    return await new Promise<PagesCheck>((resolve) => {
+      if (withinMs !== null) cancel = clock.after(withinMs, () => resolve({ kind: "unfinished" }));
+      worker.onerror = (event) => resolve({ kind: "failed", fault: event.message });
+      worker.onmessage = ({ data }: MessageEvent<PagesCheck>) => resolve(data);
+      worker.postMessage({ dataDir } satisfies PagesRequest);
+    });
+  } finally {
+    cancel();
+    worker.terminate();
+  }
+}

@@ -1,0 +1,107 @@
+import { Database } from "bun:sqlite";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Finding } from "../../src/cli/doctor/finding.ts";
+import { runCommand } from "../../src/cli/run.ts";
+import { openDataDir } from "../../src/data-dir.ts";
+import { systemClock as clock } from "../../src/lib/clock.ts";
+import { migrations } from "../../src/store/sqlite/migrations.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { overwritePages, pagesOf } from "../support/damaged-database.ts";
+import { type NameServer, startNameServer } from "../support/name-server.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
+import { startTestApp } from "../support/test-app.ts";
+
+let names: NameServer;
+let folder: string;
+beforeAll(async () => {
+  names = await startNameServer((name) => (name === "example.com" ? ["192.0.2.1"] : "NXDOMAIN"));
+});
+afterAll(() => names.close());
+
+async function doctor(dataDir: string, env: Record<string, string> = {}, ...flags: string[]) {
+  const given = { POSTRIDER_DATA_DIR: dataDir, POSTRIDER_DNS_SERVERS: names.address, ...env };
+  const { io, out } = createScriptedIo({ env: given });
+  const code = await runCommand(["doctor", "--json", ...flags], io);
+  const said = JSON.parse(out.join("\n")) as { ok: boolean; findings: Finding[] };
+  return { code, ...said, of: (check: string) => said.findings.find((finding) => finding.check === check) };
+}
+
+describe("postrider doctor without a server", () => {
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "postrider-doctor-"));
+    openDataDir(folder).release();
+    await openSqliteStore({ dataDir: folder, clock, secondThread: false }).store.close();
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  test("finds nothing to do where all is well, and changes nothing", async () => {
+    const look = () => readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mtimeMs]);
+    const before = look();
+    const { code, findings } = await doctor(folder);
+    expect(findings.filter(({ state }) => state !== "ok")).toEqual([]);
+    expect(findings.map(({ check }) => check)).toEqual([
+      ...["server", "deliveries", "disk", "permissions", "schema", "database", "log", "backups", "clock", "dns"],
+      ...["certificate", "mail"],
+    ]);
+    expect(code).toBe(0);
+    expect(look()).toEqual(before);
+  });
+
+  test("says it to people, a line each", async () => {
+    const { io, out } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: folder, POSTRIDER_DNS_SERVERS: names.address } });
+    expect(await runCommand(["doctor"], io)).toBe(0);
+    expect(out.join("\n")).toMatch(/^ok {7}database {5}Every page of the database is whole/m);
+  });
+
+  test("finds what others can read, a newer schema and a name server that fails, each with what to do", async () => {
+    chmodSync(join(folder, "master-key"), 0o644);
+    const client = new Database(join(folder, databaseFile));
+    client.run(`pragma user_version = ${migrations.length + 1}`);
+    client.close();
+    const { code, of } = await doctor(folder, { POSTRIDER_DNS_SERVERS: "127.0.0.1:1" });
+    expect(code).toBe(1);
+    expect(of("permissions")).toMatchObject({ state: "bad", remedy: expect.stringContaining("postrider rotate-key") });
+    expect(of("schema")).toMatchObject({ state: "bad" });
+    expect(of("dns")).toMatchObject({ state: "warning", message: expect.stringContaining("127.0.0.1:1") });
+    // It is the doctor's to say, and not to mend.
+    expect(statSync(join(folder, "master-key")).mode & 0o777).toBe(0o644);
+  });
+
+  test("finds a damaged page", async () => {
+    const client = new Database(join(folder, databaseFile));
+    client.run("create table filler (text)");
+    client.run("insert into filler select hex(randomblob(500)) from json_each('[1,2,3,4,5,6,7,8,9]')");
+    client.run("pragma wal_checkpoint(truncate)");
+    client.close();
+    overwritePages(folder, pagesOf(folder, "filler", "leaf").slice(-1));
+    const { code, of } = await doctor(folder);
+    expect(of("database")).toMatchObject({ state: "bad", remedy: expect.stringContaining("backup") });
+    expect(code).toBe(1);
+  });
+
+  test("finds settings that do not go together", async () => {
+    const { code, findings } = await doctor(folder, { POSTRIDER_TLS_CERT: "/nonexistent.pem" });
+    expect(code).toBe(1);
+    expect(findings).toMatchObject([{ check: "settings", state: "bad", remedy: "set both, or neither" }]);
+  });
+});
+
+test("postrider doctor asks the server that runs, and reads its database beside it", async () => {
+  const server = await startTestApp({ env: { POSTRIDER_PAUSED: "deliveries" } });
+  const { code, of } = await doctor(server.dataDir);
+  expect(of("server")).toMatchObject({ state: "ok", message: expect.stringContaining(server.url) });
+  expect(of("database")).toMatchObject({ state: "ok" });
+  expect(of("log")).toMatchObject({ message: expect.stringContaining("write-ahead log takes") });
+  expect(of("deliveries")).toMatchObject({ state: "warning", remedy: expect.stringContaining("postrider resume") });
+  expect(code).toBe(1);
+  await server.stop();
+});
+
+test("postrider doctor makes nothing where there is nothing", async () => {
+  const { code, of } = await doctor("/nonexistent/postrider");
+  expect([code, of("disk")?.state]).toEqual([1, "bad"]);
+});

@@ -1,0 +1,189 @@
+import { describe, expect, test } from "bun:test";
+import type { BackupFacts, RunningServer, StoreLook } from "../../../src/cli/doctor/facts.ts";
+import { badInWords, type Found } from "../../../src/cli/doctor/finding.ts";
+import * as rules from "../../../src/cli/doctor/rules.ts";
+
+const now = Date.UTC(2026, 2, 1, 12);
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const mib = 2 ** 20;
+const gib = 2 ** 30;
+
+const server = (given: Partial<RunningServer> = {}): RunningServer => ({
+  ...{ url: "http://127.0.0.1:8080", version: "1.2.0", nowMs: now, uptimeMs: day, paused: [] },
+  ...{ queue: { waiting: 0, oldestDueMs: null }, eventsSinceStart: 0, bytesPerEvent: null },
+  ...given,
+});
+
+const store = (given: Partial<StoreLook> = {}): StoreLook => ({
+  ...{ backend: "SQLite 3.51.3", schema: { found: 29, known: 29 }, server: null },
+  figures: { newestEventAt: now - minute, waiting: 0, oldestDueAt: null },
+  ...given,
+});
+
+type Row = readonly [what: string, found: () => Found, state: Found["state"], words: string];
+
+const backups = (given: Partial<BackupFacts> = {}): BackupFacts => ({
+  ...{ place: "/backup", everyMs: day, stored: { value: [{ name: "a", bytes: 1, createdAt: now - hour }] } },
+  history: { latest: null, latestBackup: null, verified: { a: true }, verifiedAt: null },
+  ...given,
+});
+const failed = { kind: "verify" as const, name: "a", at: now - hour, tookMs: 1, bytes: 1, error: "no room" };
+const judgedBackups = (given: Partial<BackupFacts>, isPublic = true) =>
+  rules.judgeBackups(now, backups(given), isPublic);
+const disk = { folder: "/data", freeBytes: 20 * gib, floorBytes: 256 * mib };
+const log = { path: "/data/postrider.db", bytes: 4 * mib, openedBy: [] };
+const dns = { name: "example.com", by: "1.1.1.1", answer: { failure: "name servers failed" }, hasNetwork: true };
+
+const rows: readonly Row[] = [
+  ["no server", () => rules.judgeServer({ value: null }, "1.2.0", "/data"), "ok", "None runs on /data"],
+  ["a server", () => rules.judgeServer({ value: server() }, "1.2.0", "/data"), "ok", "running for 1 d, version 1.2.0"],
+  ["another version", () => rules.judgeServer({ value: server() }, "1.3.0", "/"), "warning", "this program is 1.3.0"],
+  ["a mute server", () => rules.judgeServer({ failure: "Mute. Try: its log." }, "1", "/"), "bad", "Mute."],
+
+  ["a disk with room", () => rules.judgeDisk(disk, server()), "ok", "20 GiB free at /data; the floor is 256 MiB"],
+  ["a full disk", () => rules.judgeDisk({ ...disk, freeBytes: mib }, null), "bad", "no events are accepted"],
+  ["a disk near its floor", () => rules.judgeDisk({ ...disk, freeBytes: 500 * mib }, null), "warning", "500 MiB free"],
+  [
+    "a disk that lasts for days",
+    () => rules.judgeDisk(disk, server({ eventsSinceStart: 8 * mib, bytesPerEvent: 1024 })),
+    ...(["warning", "fills it in 2 d 11 h"] as const),
+  ],
+  [
+    "a disk that lasts for months",
+    () => rules.judgeDisk(disk, server({ eventsSinceStart: 80_000, bytesPerEvent: 1024 })),
+    ...(["ok", "fills it in"] as const),
+  ],
+  [
+    "growth that is too young to tell",
+    () => rules.judgeDisk(disk, server({ uptimeMs: minute, eventsSinceStart: 8 * mib, bytesPerEvent: 1024 })),
+    ...(["ok", "20 GiB free at /data; the"] as const),
+  ],
+
+  ["closed files", () => rules.judgePermissions([]), "ok", "one user alone"],
+  [
+    "open files",
+    () => rules.judgePermissions(["A is open. Try: b.", "C. Try: d."]),
+    "bad",
+    "A is open. So it is with 1",
+  ],
+
+  ["a clock that is right", () => rules.judgeClock(now, store(), server()), "ok", "2026-03-01T12:00:00.000Z"],
+  [
+    "a clock behind the ids",
+    () =>
+      rules.judgeClock(now, store({ figures: { newestEventAt: now + 2 * hour, waiting: 0, oldestDueAt: null } }), null),
+    ...(["bad", "until 2026-03-01T14:00:00.000Z"] as const),
+  ],
+  [
+    "a clock that jumped",
+    () => rules.judgeClock(now, null, server({ nowMs: now - day })),
+    "warning",
+    "the server's differ",
+  ],
+  [
+    "a database server's clock",
+    () => rules.judgeClock(now, store({ server: { clockMs: now + minute, oldestSnapshotSeconds: 0 } }), null),
+    ...(["warning", "the database server's differ by 1 min"] as const),
+  ],
+
+  ["a name that is found", () => rules.judgeDns({ ...dns, answer: { value: ["1.2.3.4"] } }, true), "ok", "found by"],
+  ["a name that is not", () => rules.judgeDns(dns, true), "bad", "(name servers failed)"],
+  ["a name that is not, on a laptop", () => rules.judgeDns(dns, false), "warning", "(name servers failed)"],
+  ["no network", () => rules.judgeDns({ ...dns, hasNetwork: false }, true), "warning", "no network"],
+
+  ["no TLS", () => rules.judgeCertificate(now, null), "ok", "not this server's"],
+  ["a certificate", () => rules.judgeCertificate(now, now + 30 * day), "ok", "in 30 days"],
+  ["a certificate that ends soon", () => rules.judgeCertificate(now, now + 13 * day), "warning", "in 13 days"],
+  ["an expired certificate", () => rules.judgeCertificate(now, now), "bad", "expired on 2026-03-01"],
+
+  ["no database", () => rules.judgeSchema(null), "ok", "first start"],
+  ["this schema", () => rules.judgeSchema(store()), "ok", "schema 29"],
+  ["an older schema", () => rules.judgeSchema(store({ schema: { found: 7, known: 29 } })), "warning", "to 29"],
+  ["a newer schema", () => rules.judgeSchema(store({ schema: { found: 30, known: 29 } })), "bad", "knows 29"],
+
+  ["whole pages", () => rules.judgePages({ kind: "whole" }), "ok", "whole"],
+  ["a large database", () => rules.judgePages({ kind: "skipped", bytes: 3 * gib }), "ok", "--deep"],
+  ["no end in time", () => rules.judgePages({ kind: "unfinished" }), "ok", "--deep"],
+  ["damage", () => rules.judgePages({ kind: "damaged", fault: "page 7" }), "bad", "(page 7)"],
+  ["a disk that fails", () => rules.judgePages({ kind: "failed", fault: "disk I/O error" }), "bad", "disk I/O error"],
+
+  ["a short log", () => rules.judgeLog(log, store()), "ok", "4 MiB"],
+  ["a long log", () => rules.judgeLog({ ...log, bytes: 100 * mib }, store()), "warning", "has grown to 100 MiB"],
+  [
+    "a long log and who has it open",
+    () => rules.judgeLog({ ...log, bytes: 100 * mib, openedBy: [{ pid: 7, name: "sqlite3" }] }, store()),
+    ...(["warning", "it is open in sqlite3 (process 7)"] as const),
+  ],
+  [
+    "an old snapshot",
+    () => rules.judgeLog(null, store({ server: { clockMs: now, oldestSnapshotSeconds: 700 } })),
+    ...(["warning", "open for 11 min 40 s"] as const),
+  ],
+
+  ["backups of PostgreSQL", () => rules.judgeBackups(now, null, true), "ok", "not looked at"],
+  ["no backups", () => judgedBackups({ place: null }), "warning", "Nothing says"],
+  ["no backups, on a laptop", () => judgedBackups({ place: null }, false), "ok", "None are set up"],
+  ["a backup", () => judgedBackups({}), "ok", "1 h old, and was verified"],
+  ["a place without one", () => judgedBackups({ stored: { value: [] } }), "bad", "no backup at /backup"],
+  ["a place that is away", () => judgedBackups({ stored: { failure: "Away. Try: x." } }), "bad", "Away."],
+  ["a missed schedule", () => judgedBackups({ everyMs: 20 * minute }), "bad", "makes one every 20 min"],
+  [
+    "an old one made by hand",
+    () => judgedBackups({ everyMs: null, stored: { value: [{ name: "a", bytes: 1, createdAt: now - 8 * day }] } }),
+    ...(["warning", "8 d old"] as const),
+  ],
+  [
+    "a backup that is not whole",
+    () => judgedBackups({ history: { ...backups().history, verified: { a: false } } }),
+    ...(["bad", "not whole"] as const),
+  ],
+  [
+    "a failed verification",
+    () => judgedBackups({ history: { ...backups().history, latest: failed } }),
+    ...(["bad", "could not be verified (1 h ago): no room"] as const),
+  ],
+
+  ["nothing that waits", () => rules.judgeDeliveries(now, store(), server()), "ok", "0 waiting."],
+  [
+    "paused deliveries",
+    () => rules.judgeDeliveries(now, store(), server({ paused: ["deliveries"] })),
+    ...(["warning", "paused"] as const),
+  ],
+  [
+    "late deliveries",
+    () => rules.judgeDeliveries(now, store(), server({ queue: { waiting: 3, oldestDueMs: 6 * minute } })),
+    ...(["warning", "3 waiting, the oldest due for 6 min"] as const),
+  ],
+  [
+    "very late deliveries",
+    () => rules.judgeDeliveries(now, store(), server({ queue: { waiting: 3, oldestDueMs: 2 * hour } })),
+    ...(["bad", "due for 2 h"] as const),
+  ],
+  [
+    "deliveries that wait for a server",
+    () =>
+      rules.judgeDeliveries(now, store({ figures: { newestEventAt: 0, waiting: 3, oldestDueAt: now - hour } }), null),
+    ...(["warning", "and no server runs"] as const),
+  ],
+  ["a store that cannot be read", () => rules.judgeDeliveries(now, null, null), "ok", "Nothing is known"],
+
+  ["no mail", () => rules.judgeMail(null), "ok", "Not set up"],
+  ["mail without the operator's address", () => rules.judgeMail({ operators: [] }), "warning", "told of nothing"],
+  ["mail", () => rules.judgeMail({ operators: ["ops@example.com"] }), "ok", "postrider mail test"],
+];
+
+describe("doctor", () => {
+  test.each(rows)("%s", (_, judge, state, words) => {
+    const found = judge();
+    expect([found.state, found.message]).toEqual([state, expect.stringContaining(words)]);
+    // What needs doing says what, and nothing else does.
+    expect(found.remedy === null).toBe(state === "ok");
+  });
+
+  test("a sentence of the program is taken apart", () => {
+    expect(badInWords("It is so. Try: mend it.")).toEqual({ state: "bad", message: "It is so.", remedy: "mend it" });
+    expect(badInWords("It is so.").remedy).toContain("log");
+  });
+});
