@@ -95,7 +95,9 @@ export async function proveReplication({ litestream, folder, seconds, ...rest }:
       {
         said: "a restart while Litestream is away",
         restart: async () => {
-          await Promise.all([end("SIGTERM"), replicator.stop()]);
+          // In this order: what is written after Litestream has gone may begin the log anew.
+          await end("SIGTERM");
+          await replicator.stop();
           await start();
           await replicator.start();
         },
