@@ -180,7 +180,7 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
           <>
             <span>{fate(cause)}</span>
             {cause.isOngoing ? (
-              of.downSince === null && !replayed.isAny && <span class="failed">none of these delivered since</span>
+              of.downSince === null && <span class="failed">none of these delivered since</span>
             ) : (
               <span>delivered again since</span>
             )}
