@@ -40,6 +40,8 @@ export interface Config {
   readonly disableAfterMs: number | null;
   readonly dnsServers: readonly string[];
   readonly extraCa: string | null;
+  /** Null: deliveries go straight to their hosts. May hold a password. */
+  readonly deliveryProxy: string | null;
   readonly maxBodyBytes: number;
   readonly minFreeDiskBytes: number;
   /** Null: for ever. */

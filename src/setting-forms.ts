@@ -129,12 +129,23 @@ export const largestBody = 4 * 2 ** 20;
 
 export const setting = <T>(s: Setting<T>) => s;
 
-export function isSmtpUrl(text: string): boolean {
+export const isSmtpUrl = (text: string): boolean => isPlainUrl(text, /^smtps?:$/);
+export const isProxyUrl = (text: string): boolean => isPlainUrl(text, /^http:$/);
+
+function canDecode(part: string): boolean {
+  try {
+    decodeURIComponent(part);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Of a host, with user and password or neither. */
+function isPlainUrl(text: string, scheme: RegExp): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, pathname, search, hash, username, password } = new URL(text);
   const isPlain = /^\/?$/.test(pathname) && search === "" && hash === "";
-  const isDecodable = [username, password].every((part) => !/%(?![0-9a-f]{2})/i.test(part));
-  return (
-    /^smtps?:$/.test(protocol) && hostname !== "" && isPlain && isDecodable && (username === "") === (password === "")
-  );
+  const isDecodable = [username, password].every(canDecode);
+  return scheme.test(protocol) && hostname !== "" && isPlain && isDecodable && (username === "") === (password === "");
 }

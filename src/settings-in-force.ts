@@ -1,6 +1,6 @@
 import type { Config, GivenSettings } from "./config.ts";
 import type { Given, Source } from "./given-settings.ts";
-import type { Setting } from "./setting-forms.ts";
+import { type Setting, withoutPassword } from "./setting-forms.ts";
 import { settings } from "./settings.ts";
 
 /** One setting as a server goes by it. */
@@ -44,6 +44,12 @@ function derivedFrom(given: GivenSettings, { localMode, payments, port, tls }: C
   const address = `${tls === null ? "http" : "https"}://localhost${port === 0 ? "" : `:${port}`}`;
   return {
     ...(given.publicUrl.text === "" && { publicUrl: { value: address, note: "of the listener" } }),
+    ...(given.deliveryProxy.text !== "" && {
+      deliveryProxy: {
+        value: withoutPassword(given.deliveryProxy.text),
+        note: "it decides which addresses are reached",
+      },
+    }),
     ...(given.payments.text === "auto" && { payments: { value: payments.kind, note: "auto" } }),
     ...(localMode && {
       deliveryRates: unlimited(given.deliveryRates),

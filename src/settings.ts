@@ -10,6 +10,7 @@ import {
   defaultTimeZone,
   httpUrl,
   isDatabaseUrl,
+  isProxyUrl,
   isSmtpUrl,
   largestBody,
   listOf,
@@ -189,6 +190,18 @@ export const settings = {
     doc: "Comma-separated DNS resolvers for deliveries; the system's when empty.",
     example: "1.1.1.1,9.9.9.9:53",
     parse: listOf((text) => (/^(\[[0-9a-fA-F:.]+\]|[0-9.]+)(:\d{1,5})?$|^[0-9a-fA-F:]+$/.test(text) ? text : null)),
+  }),
+  deliveryProxy: setting({
+    env: "POSTRIDER_DELIVERY_PROXY",
+    default: "",
+    doc: "`http://user:password@host:port` of an HTTP proxy by which deliveries go (CONNECT). It resolves the names and decides which addresses are reached.",
+    example: "http://postrider:secret@proxy.internal:3128",
+    isSecret: true,
+    masked: withoutPassword,
+    parse: (text): { value: string | null } | null => {
+      if (text === "") return { value: null };
+      return isProxyUrl(text) ? { value: text } : null;
+    },
   }),
   extraCaFile: setting({
     env: "POSTRIDER_EXTRA_CA_FILE",

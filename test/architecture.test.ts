@@ -108,7 +108,7 @@ describe("imports point one way", () => {
   });
 
   const outbound = [
-    /^delivery\/network\/(transport|exchange|connection-pool|resolver)\.ts$/,
+    /^delivery\/network\/(transport|exchange|connection-pool|resolver|tunnel)\.ts$/,
     "billing/paystack/http.ts",
     "billing/sandbox/callback-sender.ts",
     // To the SMTP server that the operator has named: nothing that an account says leads there, or anywhere else.

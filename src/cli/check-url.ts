@@ -9,6 +9,7 @@ import {
 import { ownListenersOf } from "../delivery/network/own-listeners.ts";
 import { createResolver } from "../delivery/network/resolver.ts";
 import { createSurroundings } from "../delivery/network/surroundings.ts";
+import { isLoopbackHost } from "../lib/cidr.ts";
 import { systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { type Command, jsonFlag, settingFlags } from "./command.ts";
@@ -25,7 +26,7 @@ interface Report {
   rule: string | null;
   /** One sentence. */
   reason: string;
-  /** What would be dialled; none when the URL is refused as text. */
+  /** What would be dialled; none when the URL is refused as text, or a proxy dials. */
   addresses: AddressReport[];
 }
 
@@ -66,6 +67,12 @@ async function judge(input: string, config: Config, policy: AddressPolicy): Prom
   if (!asText.ok) {
     const reason = `webhook_url ${asText.message}.`;
     return { url: input, allowed: false, mode, rule: asText.rule, reason, addresses: [] };
+  }
+  const { hostname } = asText.url;
+  if (config.deliveryProxy !== null && literalIn(hostname) === undefined && !isLoopbackHost(hostname)) {
+    const reason =
+      "The name is allowed; the proxy of POSTRIDER_DELIVERY_PROXY resolves it and decides about its addresses.";
+    return { url: input, allowed: true, mode, rule: null, reason, addresses: [] };
   }
   const found = await addressesOf(asText.url, config);
   if (typeof found === "string") {

@@ -1,5 +1,5 @@
 import { type DisablePolicy, disablesAt, mostGoneInARow } from "../domain/failing-webhook.ts";
-import { isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
+import { isOwnFailure, isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
@@ -87,7 +87,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     const isOutage = isOwnOutage(silence);
     if (isOutage && !isOwnOutage(before)) log.write("warn", "network.silent", { since: formatIso(attempt.startedAt) });
     if (!silence && before && isOwnOutage(before)) excuse(before.since, clock.now());
-    return !isOutage;
+    return !isOutage && !isOwnFailure(attempt.errorCode);
   }
 
   function excuse(from: number, until: number): void {

@@ -22,6 +22,8 @@ export interface NetworkSettings {
   readonly dnsServers: readonly string[];
   /** Certificate authorities to trust beside the usual ones, PEM. */
   readonly extraCa: string | null;
+  /** `http://user:password@host:port`; null: connections go straight to their hosts. */
+  readonly deliveryProxy: string | null;
 }
 
 export interface NetworkDeps {
@@ -35,10 +37,14 @@ export interface NetworkDeps {
 }
 
 export function createNetwork({ settings, clock, log, ownThread, onConnection }: NetworkDeps): Network {
-  const { localMode, allowTargets, blockTargets, dnsServers, extraCa } = settings;
+  const { localMode, allowTargets, blockTargets, dnsServers, extraCa, deliveryProxy } = settings;
   let ownListeners: readonly Listener[] = [];
   const policyOptions = () => ({ localMode, allowTargets, blockTargets, ownListeners });
-  const outbound = { ...(dnsServers.length > 0 && { dnsServers }), ...(extraCa !== null && { extraCa }) };
+  const outbound = {
+    ...(dnsServers.length > 0 && { dnsServers }),
+    ...(extraCa !== null && { extraCa }),
+    ...(deliveryProxy !== null && { proxyUrl: deliveryProxy }),
+  };
   const surroundings = createSurroundings({ ...outbound, clock });
   const policy = createAddressPolicy(policyOptions(), surroundings);
   const thread = ownThread

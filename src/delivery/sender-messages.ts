@@ -20,6 +20,8 @@ export interface SenderSettings {
   dnsServers?: readonly string[];
   /** Certificate authorities to trust beside the usual ones, PEM. */
   extraCa?: string;
+  /** Holds a password. @default none */
+  proxyUrl?: string;
 }
 
 export interface SendBatch {

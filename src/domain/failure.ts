@@ -13,6 +13,7 @@ export type NoResponseCause =
   | "tls_failed"
   | "protocol_error"
   | "address_not_public"
+  | "proxy_failed"
   | "interrupted";
 
 /** Records without an attempt: nobody could or will make one. */
@@ -31,6 +32,7 @@ export const failureCodes: Readonly<Record<FailureCode, string>> = {
   tls_failed: "no trusted TLS connection could be established",
   protocol_error: "the response is not HTTP/1",
   address_not_public: "the host name resolves to an address that deliveries may not reach",
+  proxy_failed: "the proxy through which this server delivers did not connect to the host",
   interrupted: "the server shut down during a test delivery",
   no_webhook: "no webhook was registered when the event arrived",
   webhook_removed: "the webhook was removed before the delivery succeeded",
@@ -102,6 +104,8 @@ function explain(cause: NoResponseCause, because: string, url: string): string {
       return `Invalid HTTP response from ${url}${because}`;
     case "address_not_public":
       return `The address of ${url} is not public`;
+    case "proxy_failed":
+      return `The delivery proxy of this server did not connect to ${url}${because}`;
     case "interrupted":
       return `The attempt to reach ${url} was interrupted`;
   }

@@ -24,7 +24,11 @@ const silentCodes: ReadonlySet<FailureCode> = new Set<FailureCode>([
   "host_unreachable",
   "connection_reset",
   "tls_failed",
+  "proxy_failed",
 ]);
+
+/** The operator's proxy stands before every host: what it does not let through says nothing of a webhook. */
+export const isOwnFailure = (code: FailureCode | null): boolean => code === "proxy_failed";
 
 export interface AttemptedHost {
   readonly host: string;

@@ -56,6 +56,7 @@ const attemptErrorClasses: Readonly<Record<AttemptErrorClass, true>> = {
   tls_failed: true,
   protocol_error: true,
   address_not_public: true,
+  proxy_failed: true,
 };
 
 function classOf(code: FailureCode, status: number | null): string {

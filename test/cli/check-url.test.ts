@@ -16,7 +16,16 @@ const report = async (url: string, env: Record<string, string> = {}): Promise<Re
 const publicMode = { POSTRIDER_PUBLIC_URL: "https://relay.example.com" };
 const inside = { ...publicMode, POSTRIDER_SIGNUP: "closed", POSTRIDER_ALLOW_TARGETS: "10.0.0.0/8" };
 
+const proxied = { ...publicMode, POSTRIDER_DELIVERY_PROXY: "http://127.0.0.1:1" };
+
 describe("check-url", () => {
+  test("leaves the addresses of a name to the delivery proxy, and judges those in a URL", async () => {
+    expect(await report("https://receiver.example/", proxied)).toMatchObject({
+      ...{ code: 0, allowed: true, addresses: [], reason: expect.stringContaining("POSTRIDER_DELIVERY_PROXY") },
+    });
+    expect(await report("https://10.1.2.3/", proxied)).toMatchObject({ code: 1, rule: "address_not_public" });
+  });
+
   test.each([
     ["https://93.184.216.34/hook", {}],
     ["https://93.184.216.34/hook", publicMode],

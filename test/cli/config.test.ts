@@ -42,6 +42,7 @@ describe("loadConfig", () => {
       disableAfterMs: 432_000_000,
       dnsServers: [],
       extraCa: null,
+      deliveryProxy: null,
       maxBodyBytes: 256 * 1024,
       minFreeDiskBytes: 256 * 2 ** 20,
       retentionMs: null,

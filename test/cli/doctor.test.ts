@@ -10,6 +10,7 @@ import { systemClock as clock } from "../../src/lib/clock.ts";
 import { migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { startConnectProxy } from "../support/connect-proxy.ts";
 import { overwritePages, pagesOf } from "../support/damaged-database.ts";
 import { type NameServer, startNameServer } from "../support/name-server.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
@@ -45,7 +46,7 @@ describe("postrider doctor without a server", () => {
     expect(findings.filter(({ state }) => state !== "ok")).toEqual([]);
     expect(findings.map(({ check }) => check)).toEqual([
       ...["server", "deliveries", "disk", "permissions", "schema", "database", "log", "backups", "clock", "dns"],
-      ...["certificate", "mail"],
+      ...["proxy", "certificate", "mail"],
     ]);
     expect(code).toBe(0);
     expect(look()).toEqual(before);
@@ -81,6 +82,17 @@ describe("postrider doctor without a server", () => {
     const { code, of } = await doctor(folder);
     expect(of("database")).toMatchObject({ state: "bad", remedy: expect.stringContaining("backup") });
     expect(code).toBe(1);
+  });
+
+  test("asks the delivery proxy for a way, and no name server", async () => {
+    const proxy = await startConnectProxy(null);
+    const asked = names.questions.length;
+    const { of } = await doctor(folder, { POSTRIDER_DELIVERY_PROXY: proxy.url.replace("//", "//relay:hush@") });
+    expect(of("proxy")).toMatchObject({ state: "bad", message: expect.stringContaining("it answered 407") });
+    expect(JSON.stringify([of("proxy"), of("dns")])).not.toContain("hush");
+    expect([of("dns")?.state, names.questions.length]).toEqual(["ok", asked]);
+    expect(proxy.requests).toEqual(["CONNECT example.com:443 HTTP/1.1"]);
+    await proxy.stop();
   });
 
   test("finds settings that do not go together", async () => {

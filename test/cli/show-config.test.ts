@@ -57,6 +57,11 @@ describe("postrider config", () => {
 
   test.each([
     ["PUBLIC_URL", {}, "http://localhost:8080", "of the listener"],
+    [
+      "DELIVERY_PROXY",
+      { POSTRIDER_DELIVERY_PROXY: "http://relay:hush@proxy:3128" },
+      ...(["http://relay:********@proxy:3128/", "it decides which addresses are reached"] as const),
+    ],
     ["PAYMENTS", {}, "sandbox", "auto"],
     ["PAYMENTS", { POSTRIDER_PUBLIC_URL: "https://relay.example.com" }, "off", "auto"],
     ["DELIVERY_RATE", { POSTRIDER_DELIVERY_RATE: "free=7" }, "none", "local mode has no such limit"],

@@ -122,6 +122,15 @@ describe("what is written", () => {
     ]);
   });
 
+  test("of one that the operator's proxy does not let through, nothing at all", async () => {
+    const { attempt, clock, written } = setUp();
+    for (let i = 0; i < 6 * 24; i++) {
+      await attempt("proxy_failed");
+      clock.advance(hour);
+    }
+    expect(written).toEqual([]);
+  });
+
   test("that one works again, once", async () => {
     const { attempt, clock, written, told } = setUp();
     await attempt(503);

@@ -20,6 +20,8 @@ test.each<[string, boolean, string[]]>([
   ["one answers in between", false, ["a timeout", "c", "b timeout"]],
   ["one answers with a failure in between", false, ["a timeout", "c http_status", "b timeout"]],
   ["one answers nonsense in between", false, ["a timeout", "c protocol_error", "b timeout"]],
+  ["the proxy lets nothing through to two", true, ["a proxy_failed", "b proxy_failed"]],
+  ["the proxy lets nothing through to one", false, ["a proxy_failed", "c", "a proxy_failed"]],
   ["two are refused by their address", false, ["a address_not_public", "b address_not_public"]],
   ["an address that is refused is no answer", true, ["a timeout", "c address_not_public", "b timeout"]],
   ["a host answers again", false, ["a timeout", "b timeout", "b"]],

@@ -5,12 +5,15 @@ export interface ConnectProxy {
   readonly url: string;
   /** The first line of every request. */
   readonly requests: readonly string[];
+  /** All of every request. */
+  readonly heads: readonly string[];
   stop(): Promise<void>;
 }
 
 /** @param targetPort null: it refuses them all */
 export async function startConnectProxy(targetPort: number | null): Promise<ConnectProxy> {
   const requests: string[] = [];
+  const heads: string[] = [];
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
     sockets.add(client);
@@ -19,6 +22,7 @@ export async function startConnectProxy(targetPort: number | null): Promise<Conn
     client.once("data", (head) => {
       const line = head.toString("latin1").split("\r\n", 1)[0] ?? "";
       requests.push(line);
+      heads.push(head.toString("latin1"));
       if (targetPort === null || !line.startsWith("CONNECT ")) {
         return void client.end("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
       }
@@ -36,6 +40,7 @@ export async function startConnectProxy(targetPort: number | null): Promise<Conn
   return {
     url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
     requests,
+    heads,
     async stop() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));

@@ -52,6 +52,11 @@ const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
     meaning: "What came back was not valid HTTP/1.",
     remedy: theAddress,
   },
+  proxy_failed: {
+    short: "Proxy failure",
+    meaning: "The proxy through which this server delivers did not connect to the webhook's host.",
+    remedy: "Ask the operator of this server, then replay.",
+  },
   address_not_public: {
     short: "Address not public",
     meaning:

@@ -11,7 +11,7 @@ import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { plainText } from "../table.ts";
 import { bad, badInWords, type Finding, type Found } from "./finding.ts";
-import { askServer, know, lookAtBackups, lookAtDisk, lookAtLog, lookThroughPages, lookUp } from "./gather.ts";
+import { askServer, know, lookAtBackups, lookAtDisk, lookAtLog, lookThroughPages, lookUp, tryProxy } from "./gather.ts";
 import * as rules from "./rules.ts";
 
 const deepFlag = { name: "--deep", doc: "Look through every page of the database, however large and long." };
@@ -46,11 +46,12 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
   const { dataDir, databaseUrl, tls } = config;
   const isDeep = flags.has(deepFlag.name);
   const inFile = databaseUrl === null;
-  const [server, store, disk, dns, pages, backups] = await Promise.all([
+  const [server, store, disk, dns, proxy, pages, backups] = await Promise.all([
     know(() => askServer(dataDir)),
     know(() => lookAtStore({ dataDir, url: databaseUrl, clock })),
     know(() => lookAtDisk(config)),
-    lookUp(config.dnsServers, clock),
+    config.deliveryProxy === null ? lookUp(config.dnsServers, clock) : null,
+    tryProxy(config.deliveryProxy, clock),
     inFile ? know(() => lookThroughPages(dataDir, isDeep, clock)) : { value: null },
     inFile ? lookAtBackups(config, clock) : null,
   ]);
@@ -73,6 +74,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     ["backups", rules.judgeBackups(nowMs, backups, !config.localMode)],
     ["clock", rules.judgeClock(nowMs, looked, running)],
     ["dns", rules.judgeDns(dns, !config.localMode)],
+    ["proxy", rules.judgeProxy(proxy)],
     ["certificate", rules.judgeCertificate(nowMs, tls === null ? null : Date.parse(describePair(tls).validTo))],
     ["mail", rules.judgeMail(config.mail)],
   ];

@@ -7,6 +7,8 @@ import { locate } from "../../backup/locate.ts";
 import type { Config } from "../../config.ts";
 import { readBackupNotesIn } from "../../data-dir.ts";
 import { createResolver } from "../../delivery/network/resolver.ts";
+import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
+import { createTunnels } from "../../delivery/network/tunnel.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { checkStorePages, storeFiles } from "../../store/open.ts";
@@ -79,6 +81,22 @@ export async function lookUp(dnsServers: readonly string[], clock: Clock): Promi
   } finally {
     resolver.close();
   }
+}
+
+/** @returns null without a proxy */
+export async function tryProxy(
+  proxyUrl: string | null,
+  clock: Clock,
+): Promise<{ place: string; failure: string | null } | null> {
+  if (proxyUrl === null) return null;
+  const tunnels = createTunnels({ proxyUrl, clock, timeoutMs: deliveryTimeoutMs });
+  const failure = await new Promise<string | null>((resolve) =>
+    tunnels.open({ host: publicName, port: 443 }, (error, way) => {
+      way?.destroy();
+      resolve(error === null ? null : messageOf(error));
+    }),
+  );
+  return { place: new URL(proxyUrl).host, failure };
 }
 
 /** More takes longer than somebody waits, and as long the log of a running server cannot start anew. */

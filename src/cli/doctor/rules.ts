@@ -87,7 +87,10 @@ export interface DnsFacts {
   readonly hasNetwork: boolean;
 }
 
-export function judgeDns({ name, by, answer, hasNetwork }: DnsFacts, isPublic: boolean): Found {
+/** @param facts null: a proxy does it */
+export function judgeDns(facts: DnsFacts | null, isPublic: boolean): Found {
+  if (facts === null) return ok("The delivery proxy resolves the names.");
+  const { name, by, answer, hasNetwork } = facts;
   if ("value" in answer) return ok(`${name} is found by ${by}.`);
   if (!hasNetwork) {
     return warning(
@@ -102,6 +105,18 @@ export function judgeDns({ name, by, answer, hasNetwork }: DnsFacts, isPublic: b
 }
 
 const renewMs = 14 * dayMs;
+
+/** @param failure null: it made a way to a public host */
+export function judgeProxy(proxy: { place: string; failure: string | null } | null): Found {
+  if (proxy === null) return ok("Deliveries go straight to their hosts.");
+  if (proxy.failure === null) {
+    return ok(`Deliveries go by ${proxy.place}, which decides which addresses are reached.`);
+  }
+  return bad(
+    `Deliveries go by ${proxy.place}, which opens no way to a public host: ${proxy.failure}.`,
+    "check that it runs, that POSTRIDER_DELIVERY_PROXY has its user and password, and that it allows CONNECT",
+  );
+}
 
 /** @param validTo null: the server speaks plain HTTP */
 export function judgeCertificate(nowMs: number, validTo: number | null): Found {

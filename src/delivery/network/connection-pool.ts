@@ -3,7 +3,9 @@ import https from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import tls from "node:tls";
+import { isLoopbackHost } from "../../lib/cidr.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { Tunnels } from "./tunnel.ts";
 
 /** The kept connections of deliveries. Each belongs to one scheme, host and port, and was judged when it was made. */
 export interface ConnectionPool {
@@ -26,6 +28,8 @@ export interface ConnectionPoolOptions {
   maxIdleConnections?: number;
   /** Whether a connection to this address may be used once more. @default always */
   mayKeep?: (address: string) => boolean;
+  /** By which every connection to another machine is made; null: each goes straight to its host. @default null */
+  tunnels?: Tunnels | null;
 }
 
 /** Common servers drop a quiet connection after 5 s (hazards, section 3); ours go first. */
@@ -56,6 +60,7 @@ export function createConnectionPool({
   extraCa,
   maxIdleConnections = defaultMaxIdleConnections,
   mayKeep = () => true,
+  tunnels = null,
 }: ConnectionPoolOptions): ConnectionPool {
   // One context for all connections: as the `ca` option it would be parsed for each (790 handshakes/s, not 1,500) and
   // become part of the key of every look-up in the pool. `rejectUnauthorized` is said so that no environment unsays it.
@@ -72,6 +77,10 @@ export function createConnectionPool({
   const freshSecure = new https.Agent(trust);
   for (const agent of [plain, secure]) takeOverIdling(agent);
   for (const agent of [plain, secure, freshPlain, freshSecure]) takeOverReading(agent);
+  if (tunnels !== null) {
+    for (const agent of [plain, freshPlain]) goThrough(tunnels, agent, null);
+    for (const agent of [secure, freshSecure]) goThrough(tunnels, agent, trust);
+  }
 
   let idleConnections = 0;
   let cancelSweep: (() => void) | undefined;
@@ -130,6 +139,7 @@ export function createConnectionPool({
     },
     close() {
       cancelSweep?.();
+      tunnels?.close();
       for (const agent of [plain, secure, freshPlain, freshSecure]) agent.destroy();
     },
   };
@@ -148,6 +158,26 @@ function takeOverReading(agent: http.Agent): void {
     const socket = createConnection.call(agent, options, callback);
     if (socket) pushInPieces(socket);
     return socket;
+  };
+}
+
+/**
+ * Of a proxy, loopback would be its own machine's: what listens on this one is reached without it.
+ * @param trust null: without TLS
+ */
+function goThrough(tunnels: Tunnels, agent: http.Agent, trust: https.AgentOptions | null): void {
+  const connectDirectly = agent.createConnection;
+  agent.createConnection = (options, callback) => {
+    const { host, port, servername } = options as tls.ConnectionOptions & { host: string; port: number };
+    if (isLoopbackHost(host)) return connectDirectly.call(agent, options, callback);
+    tunnels.open({ host, port: Number(port) }, (error, way) => {
+      if (error || !way) return callback?.(error, undefined as never);
+      const socket =
+        trust === null ? way : tls.connect({ ...(trust as tls.ConnectionOptions), socket: way, servername });
+      pushInPieces(socket);
+      callback?.(null, socket);
+    });
+    return undefined;
   };
 }
 

@@ -59,6 +59,8 @@ export interface Shared {
   readonly pool: ConnectionPool;
   readonly timeoutMs: number;
   readonly onConnection: ((reused: boolean) => void) | undefined;
+  /** The other end of a connection is the receiver, and no proxy. */
+  readonly isDirect: boolean;
   closed: boolean;
 }
 
@@ -175,10 +177,14 @@ export class Exchange {
       kind: "responded",
       status,
       retryAfter: headerOf(response.rawHeaders, "retry-after"),
-      head: status < 300 ? null : answerHeadOf(response.rawHeaders, response.socket.remoteAddress),
+      head: status < 300 ? null : answerHeadOf(response.rawHeaders, this.addressOf(response)),
       durationMs: this.elapsedMs(),
       body: this.body,
     });
+  }
+
+  private addressOf({ socket }: http.IncomingMessage): string | undefined {
+    return this.shared.isDirect ? socket.remoteAddress : undefined;
   }
 
   private onInformation(): void {

@@ -13,6 +13,7 @@ import {
 } from "./exchange.ts";
 import { LookupError } from "./no-response.ts";
 import { createResolver, type Resolver } from "./resolver.ts";
+import { createTunnels } from "./tunnel.ts";
 
 export type { Interruption, Outcome, OutgoingRequest } from "./exchange.ts";
 export type { BodyRead } from "./response-body.ts";
@@ -20,7 +21,7 @@ export type { BodyRead } from "./response-body.ts";
 /**
  * The only outbound HTTP of deliveries (architecture, "Who may import whom"). One `send` is one attempt: a POST to an
  * address that the policy allows, answered by a status or by the reason why there is none. No redirect is followed, nothing
- * is decompressed, no proxy of the environment is used.
+ * is decompressed, no proxy is used but the one of the settings.
  *
  * `node:http`, not `fetch`: `fetch` has a cap of 256 requests in flight for the whole process, so that one slow receiver
  * stops them all, and no way to say which address is dialled (hazards, sections 1.4 and 3).
@@ -47,6 +48,11 @@ export interface TransportOptions {
   dnsServers?: readonly string[];
   /** Certificate authorities to trust beside the usual ones, PEM. */
   extraCa?: string;
+  /**
+   * `http://user:password@host:port`: it makes every connection but those to loopback, and so it resolves the names. The policy then judges names and
+   * literal addresses, and the proxy decides about the rest. @default none
+   */
+  proxyUrl?: string;
   /** Told for each request whether it goes out on a kept connection, for the metrics. */
   onConnection?: (reused: boolean) => void;
 }
@@ -60,10 +66,17 @@ const maxDialledAddresses = 6;
 const maxCachedTargets = 4_096;
 
 export function createTransport(options: TransportOptions): Transport {
-  const { policy, clock, timeoutMs = deliveryTimeoutMs, dnsServers, extraCa, onConnection } = options;
+  const { policy, clock, timeoutMs = deliveryTimeoutMs, dnsServers, extraCa, proxyUrl, onConnection } = options;
   const resolver = createResolver({ clock, ...(dnsServers && { dnsServers }) });
-  const pool = createConnectionPool({ clock, mayKeep: policy.mayKeep, ...(extraCa !== undefined && { extraCa }) });
-  const shared: Shared = { clock, pool, timeoutMs, onConnection, closed: false };
+  const tunnels = proxyUrl === undefined ? null : createTunnels({ proxyUrl, clock, timeoutMs });
+  const pool = createConnectionPool({
+    clock,
+    tunnels,
+    // To the proxy lead all, and where it runs is the operator's.
+    ...(tunnels === null && { mayKeep: policy.mayKeep }),
+    ...(extraCa !== undefined && { extraCa }),
+  });
+  const shared: Shared = { clock, pool, timeoutMs, onConnection, isDirect: tunnels === null, closed: false };
   const targets = new Map<string, Target>();
   let judgedAt = policy.version();
 

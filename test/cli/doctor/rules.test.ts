@@ -93,6 +93,11 @@ const rows: readonly Row[] = [
   ["a name that is not, on a laptop", () => rules.judgeDns(dns, false), "warning", "(name servers failed)"],
   ["no network", () => rules.judgeDns({ ...dns, hasNetwork: false }, true), "warning", "no network"],
 
+  ["names that a proxy finds", () => rules.judgeDns(null, true), "ok", "The delivery proxy"],
+  ["no proxy", () => rules.judgeProxy(null), "ok", "straight"],
+  ["a proxy", () => rules.judgeProxy({ place: "proxy:3128", failure: null }), "ok", "by proxy:3128"],
+  ["a proxy that fails", () => rules.judgeProxy({ place: "proxy:3128", failure: "it answered 407" }), "bad", "407"],
+
   ["no TLS", () => rules.judgeCertificate(now, null), "ok", "not this server's"],
   ["a certificate", () => rules.judgeCertificate(now, now + 30 * day), "ok", "in 30 days"],
   ["a certificate that ends soon", () => rules.judgeCertificate(now, now + 13 * day), "warning", "in 13 days"],
