@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
@@ -93,6 +93,13 @@ describe("postrider doctor without a server", () => {
     expect([of("dns")?.state, names.questions.length]).toEqual(["ok", asked]);
     expect(proxy.requests).toEqual(["CONNECT example.com:443 HTTP/1.1"]);
     await proxy.stop();
+  });
+
+  test("looks for Litestream where the log is left to it", async () => {
+    const external = { POSTRIDER_CHECKPOINTS: "external" };
+    expect((await doctor(folder, external)).of("litestream")).toMatchObject({ state: "bad" });
+    mkdirSync(join(folder, `.${databaseFile}-litestream`));
+    expect((await doctor(folder, external)).of("litestream")).toMatchObject({ state: "ok" });
   });
 
   test("finds settings that do not go together", async () => {

@@ -11,7 +11,17 @@ import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { plainText } from "../table.ts";
 import { bad, badInWords, type Finding, type Found } from "./finding.ts";
-import { askServer, know, lookAtBackups, lookAtDisk, lookAtLog, lookThroughPages, lookUp, tryProxy } from "./gather.ts";
+import {
+  askServer,
+  know,
+  lookAtBackups,
+  lookAtDisk,
+  lookAtLog,
+  lookAtReplication,
+  lookThroughPages,
+  lookUp,
+  tryProxy,
+} from "./gather.ts";
 import * as rules from "./rules.ts";
 
 const deepFlag = { name: "--deep", doc: "Look through every page of the database, however large and long." };
@@ -70,7 +80,9 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     ["permissions", rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : [])],
     ["schema", "value" in store ? rules.judgeSchema(looked) : badInWords(store.failure)],
     ["database", "value" in pages ? rules.judgePages(pages.value) : badInWords(pages.failure)],
-    ["log", rules.judgeLog(inFile ? lookAtLog(dataDir) : null, looked)],
+    config.checkpoints === "external"
+      ? ["litestream", rules.judgeReplication(lookAtReplication(dataDir))]
+      : ["log", rules.judgeLog(inFile ? lookAtLog(dataDir) : null, looked)],
     ["backups", rules.judgeBackups(nowMs, backups, !config.localMode)],
     ["clock", rules.judgeClock(nowMs, looked, running)],
     ["dns", rules.judgeDns(dns, !config.localMode)],

@@ -31,6 +31,14 @@ export interface LogFacts {
   readonly openedBy: readonly { readonly pid: number; readonly name: string }[];
 }
 
+/** Of a server that leaves its log to Litestream. */
+export interface ReplicationFacts {
+  readonly logBytes: number;
+  /** Litestream's own folder beside the database. */
+  readonly folder: string;
+  readonly hasFolder: boolean;
+}
+
 export interface BackupFacts {
   /** Null: none is set. */
   readonly place: string | null;

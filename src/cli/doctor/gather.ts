@@ -1,5 +1,6 @@
-import { statfsSync } from "node:fs";
+import { existsSync, realpathSync, statfsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
+import { basename, dirname, join } from "node:path";
 import { Cron } from "croner";
 import * as v from "valibot";
 import { parseHistory } from "../../backup/history.ts";
@@ -13,7 +14,7 @@ import { type Clock, sleep } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { checkStorePages, storeFiles } from "../../store/open.ts";
 import { createOperatorClient, runningServer } from "../operator-client.ts";
-import type { BackupFacts, DiskFacts, Known, LogFacts, PagesFact, RunningServer } from "./facts.ts";
+import type { BackupFacts, DiskFacts, Known, LogFacts, PagesFact, ReplicationFacts, RunningServer } from "./facts.ts";
 import { openersOf } from "./openers.ts";
 import type { DnsFacts } from "./rules.ts";
 
@@ -117,6 +118,15 @@ export function lookAtLog(dataDir: string): LogFacts | null {
   if (databaseBytes === 0) return null;
   const known = [process.pid, runningServer(dataDir)?.pid ?? process.pid];
   return { path, bytes: logBytes, openedBy: openersOf(path, known) };
+}
+
+/** @returns null when there is no database file */
+export function lookAtReplication(dataDir: string): ReplicationFacts | null {
+  const { databaseBytes, logBytes, path } = storeFiles(dataDir);
+  if (databaseBytes === 0) return null;
+  const real = realpathSync(path);
+  const folder = join(dirname(real), `.${basename(real)}-litestream`);
+  return { logBytes, folder, hasFolder: existsSync(folder) };
 }
 
 const listWithinMs = 10_000;

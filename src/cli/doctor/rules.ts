@@ -1,7 +1,16 @@
 import { formatDuration } from "../../lib/duration.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 import { formatBytes } from "./bytes.ts";
-import type { BackupFacts, DiskFacts, Known, LogFacts, PagesFact, RunningServer, StoreLook } from "./facts.ts";
+import type {
+  BackupFacts,
+  DiskFacts,
+  Known,
+  LogFacts,
+  PagesFact,
+  ReplicationFacts,
+  RunningServer,
+  StoreLook,
+} from "./facts.ts";
 import { bad, badInWords, type Found, ok, warning } from "./finding.ts";
 
 const minuteMs = 60_000;
@@ -190,6 +199,20 @@ export function judgeLog(log: LogFacts | null, store: StoreLook | null): Found {
       `${openers === "" ? "" : `; it is open in ${openers}`}.`,
     openers === "" ? `lsof ${log.path} shows who has it open; end what is not the server` : "end that program",
   );
+}
+
+/** At 4 MiB Litestream copies the log, by force at some 500 MB. */
+const uncopiedBytes = 256 * 2 ** 20;
+
+/** @param replication null: there is no database file yet */
+export function judgeReplication(replication: ReplicationFacts | null): Found {
+  if (replication === null) return ok("There is nothing to replicate yet.");
+  const { logBytes, folder, hasFolder } = replication;
+  const words = `The write-ahead log takes ${formatBytes(logBytes)}`;
+  const remedy = "litestream replicate on this database; or start the server without POSTRIDER_CHECKPOINTS=external";
+  if (!hasFolder) return bad(`${words}, and nobody copies it: Litestream has never run here (no ${folder}).`, remedy);
+  if (logBytes > uncopiedBytes) return bad(`${words}: Litestream does not keep up, or does not run.`, remedy);
+  return ok(`${words}, which is Litestream's to copy.`);
 }
 
 const staleMs = 7 * dayMs;

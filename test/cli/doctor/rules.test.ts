@@ -34,6 +34,7 @@ const judgedBackups = (given: Partial<BackupFacts>, isPublic = true) =>
   rules.judgeBackups(now, backups(given), isPublic);
 const disk = { folder: "/data", freeBytes: 20 * gib, floorBytes: 256 * mib };
 const log = { path: "/data/postrider.db", bytes: 4 * mib, openedBy: [] };
+const replication = { logBytes: mib, folder: "/data/.postrider.db-litestream", hasFolder: true };
 const dns = { name: "example.com", by: "1.1.1.1", answer: { failure: "name servers failed" }, hasNetwork: true };
 
 const rows: readonly Row[] = [
@@ -125,6 +126,19 @@ const rows: readonly Row[] = [
     "an old snapshot",
     () => rules.judgeLog(null, store({ server: { clockMs: now, oldestSnapshotSeconds: 700 } })),
     ...(["warning", "open for 11 min 40 s"] as const),
+  ],
+
+  ["a log that Litestream copies", () => rules.judgeReplication(replication), "ok", "Litestream's to copy"],
+  ["no database yet", () => rules.judgeReplication(null), "ok", "nothing to replicate"],
+  [
+    "no Litestream",
+    () => rules.judgeReplication({ ...replication, hasFolder: false }),
+    ...(["bad", "Litestream has never run here"] as const),
+  ],
+  [
+    "a Litestream that has ended",
+    () => rules.judgeReplication({ ...replication, logBytes: 300 * mib }),
+    ...(["bad", "300 MiB: Litestream does not keep up"] as const),
   ],
 
   ["backups of PostgreSQL", () => rules.judgeBackups(now, null, true), "ok", "not looked at"],
