@@ -62,6 +62,7 @@ import { createMail } from "./mail/mail.ts";
 import { mailRoutes } from "./mail/routes.ts";
 import { createMachineWatch } from "./maintenance/machine-watch.ts";
 import { createBrowserSessions } from "./operator/browser-session.ts";
+import { chargeRoutes } from "./operator/charge-routes.ts";
 import { configRoutes } from "./operator/config-routes.ts";
 import { nodeRoutes } from "./operator/node-routes.ts";
 import { pauseRoutes } from "./operator/pause-routes.ts";
@@ -425,6 +426,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...healthRoutes({ readiness, isStopping: () => stopping }),
     ...backupRoutes({ backups, noteAct }),
     ...pauseRoutes({ pauses, log, noteAct }),
+    ...(payments ? chargeRoutes(store) : []),
     ...(deps.inForce ? configRoutes(deps.inForce) : []),
     ...(deps.restart ? restartRoutes({ restart: deps.restart }) : []),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
@@ -512,6 +514,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       server.sendElsewhere();
       announceEnd();
       const left = await stopWork();
+      // A conversation with a mail server may take seconds, and nobody is to wait for it at the successor.
+      await mail?.stop();
       await successor.takePort();
       hub.closeAll();
       answers.closeAll();

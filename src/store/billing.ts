@@ -62,6 +62,16 @@ export interface PaymentSettled {
  * These verbs compare with the state in the database as they write, so that of two reports about one payment exactly one
  * counts, and they take no tenant's word: which account a payment belongs to says its reference alone.
  */
+/** A charge as the operator sees it. */
+export interface ListedCharge extends Pick<Charge, "reference" | "kind" | "state" | "amountKobo" | "reason"> {
+  /** Null: the account is deleted. */
+  readonly tenantId: string | null;
+  readonly tenantName: string | null;
+  readonly createdAt: number;
+  readonly settledAt: number | null;
+  readonly refund: "due" | "requested" | "done" | null;
+}
+
 export interface BillingVerbs {
   /**
    * Opens a card verification, unless one is open already, and applies the target of an upgrade at once.
@@ -183,6 +193,8 @@ export interface BillingVerbs {
 
   /** The plans that were held, and the days that are in invoices, by whether those are paid. */
   planDays(accountKey: number): Promise<{ periods: PlanPeriod[]; invoiced: ReadonlyMap<number, "open" | "paid"> }>;
+  /** Of all accounts, newest first; for the operator. */
+  latestCharges(limit: number): Promise<ListedCharge[]>;
   /** Null when no charge has it. */
   findCharge(reference: string): Promise<Charge | null>;
   /**

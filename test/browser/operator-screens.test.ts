@@ -134,6 +134,8 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     await page.getByLabel("What", { exact: true }).selectOption("operator.login");
     await seeText(page, "the server");
     await browser.inspect(page, "operator-audit");
+    await page.goto(`${server.url}/operator#payments`);
+    await seeText(page, "Nothing has been charged yet.");
     await page.goto(`${server.url}/operator#settings`);
     await seeText(page, "POSTRIDER_BACKUP_CRON");
     await browser.inspect(page, "operator-settings");

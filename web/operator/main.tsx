@@ -4,10 +4,13 @@ import "../styles/base.css";
 import "../styles/parts.css";
 import "../styles/shell.css";
 import "../styles/front.css";
+import { meetServer } from "../session/server.ts";
 import { resume } from "./api/session.ts";
 import { OperatorApp } from "./app.tsx";
 
 void resume();
+// Without an answer there are no payments to be seen.
+void meetServer().catch(() => {});
 
 const root = document.getElementById("app");
 if (root) render(<OperatorApp />, root);

@@ -1,9 +1,11 @@
 import type { ComponentType } from "preact";
 import type { IconName } from "../parts/icon.tsx";
+import { sells } from "../session/server.ts";
 import { AccountsScreen } from "./screens/accounts.tsx";
 import { AuditScreen } from "./screens/audit.tsx";
 import { BackupsScreen } from "./screens/backups.tsx";
 import { OverviewScreen } from "./screens/overview.tsx";
+import { PaymentsScreen } from "./screens/payments.tsx";
 import { ServersScreen } from "./screens/servers.tsx";
 import { SettingsScreen } from "./screens/settings.tsx";
 
@@ -13,6 +15,8 @@ export interface Screen {
   readonly name: string;
   readonly icon: IconName;
   readonly Screen: ComponentType;
+  /** @default always */
+  readonly isShown?: () => boolean;
 }
 
 /** In the order of the navigation; the first one is shown at first. Each has a file of its own. */
@@ -22,5 +26,6 @@ export const screens: readonly [Screen, ...Screen[]] = [
   { id: "backups", name: "Backups", icon: "inbox", Screen: BackupsScreen },
   { id: "audit", name: "Audit", icon: "docs", Screen: AuditScreen },
   { id: "settings", name: "Settings", icon: "keys", Screen: SettingsScreen },
+  { id: "payments", name: "Payments", icon: "plan", Screen: PaymentsScreen, isShown: sells },
   { id: "servers", name: "Servers", icon: "servers", Screen: ServersScreen },
 ];

@@ -22,12 +22,14 @@ export function OperatorShell() {
         <Brand href="/operator" />
         <p class="stream-state">Operator</p>
         <nav class="nav" aria-label="Main">
-          {screens.map(({ id, name, icon }) => (
-            <a key={id} href={`#${id}`} {...(id === screen.id && { "aria-current": "page" as const })}>
-              <Icon name={icon} />
-              {name}
-            </a>
-          ))}
+          {screens
+            .filter(({ isShown = () => true }) => isShown())
+            .map(({ id, name, icon }) => (
+              <a key={id} href={`#${id}`} {...(id === screen.id && { "aria-current": "page" as const })}>
+                <Icon name={icon} />
+                {name}
+              </a>
+            ))}
           <div class="phone-more">{leave}</div>
         </nav>
         <div class="side-foot">

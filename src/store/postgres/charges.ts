@@ -3,7 +3,7 @@ import type { Charge, NewInvoice } from "../../domain/books.ts";
 import type { BooksChange } from "../../domain/books-change.ts";
 import { adoptCharge, keepWaiting, lookUpSoon, sendCharge } from "../../domain/charges.ts";
 import { beginAttempt, closeBooks, endMonth, orderUpgrade, settleUp } from "../../domain/invoices.ts";
-import type { BillingVerbs } from "../billing.ts";
+import type { BillingVerbs, ListedCharge } from "../billing.ts";
 import { noteAct } from "./audit.ts";
 import { chargeOf, required } from "./billing-rows.ts";
 import * as t from "./billing-schema.ts";
@@ -25,6 +25,7 @@ type Verbs = Pick<
   | "settleRefund"
   | "closeBooks"
   | "findCharge"
+  | "latestCharges"
   | "adoptCharge"
 >;
 
@@ -105,6 +106,17 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
         await writeCharge(tx, charge, lookUpSoon(charge, now), now);
         return charge.accountKey;
       }),
+
+    latestCharges: async (limit) => [
+      ...(await pool.read<ListedCharge>(
+        `select charge.reference, charge.kind, charge.state, charge.amount_kobo::float8 as "amountKobo", charge.reason, charge.refund,
+           charge.created_at::float8 as "createdAt", charge.settled_at::float8 as "settledAt", tenant.id as "tenantId", tenant.name as "tenantName"
+         from charge join billing_account account on account.key = charge.account_key
+           left join tenant on tenant.key = account.tenant_key and tenant.deleted_at is null
+         order by charge.key desc limit $1`,
+        [limit],
+      )),
+    ],
 
     findCharge: (reference) => chargeOf({ run: pool.read }, reference),
 

@@ -2,7 +2,7 @@ import type { Charge, NewInvoice } from "../../domain/books.ts";
 import type { BooksChange } from "../../domain/books-change.ts";
 import { adoptCharge, keepWaiting, lookUpSoon, sendCharge } from "../../domain/charges.ts";
 import { beginAttempt, closeBooks, endMonth, orderUpgrade, settleUp } from "../../domain/invoices.ts";
-import type { BillingVerbs } from "../billing.ts";
+import type { BillingVerbs, ListedCharge } from "../billing.ts";
 import type { Connection } from "./connection.ts";
 import type { LoadedBooks } from "./open-books.ts";
 import { forgetSandboxCustomer } from "./sandbox-books.ts";
@@ -19,6 +19,7 @@ type Verbs = Pick<
   | "settleRefund"
   | "closeBooks"
   | "findCharge"
+  | "latestCharges"
   | "adoptCharge"
 >;
 
@@ -49,6 +50,14 @@ export function chargeVerbs({ client, writer, billing, books, audit }: Connectio
   /** Keys of the invoices that have a day of it. */
   const overlapping = ({ account }: LoadedBooks, invoice?: NewInvoice | null): number[] =>
     invoice ? withDays.all(account.key, JSON.stringify(invoice.days.map(({ day }) => day))).map(({ key }) => key) : [];
+
+  const selectLatest = client.prepare<ListedCharge, [number]>(
+    `select charge.reference, charge.kind, charge.state, charge.amount_kobo as "amountKobo", charge.reason, charge.refund,
+       charge.created_at as "createdAt", charge.settled_at as "settledAt", tenant.id as "tenantId", tenant.name as "tenantName"
+     from charge join billing_account account on account.key = charge.account_key
+       left join tenant on tenant.key = account.tenant_key and tenant.deleted_at is null
+     order by charge.key desc limit ?`,
+  );
 
   return {
     prepareUpgrade: (accountKey, order, now, act) =>
@@ -98,6 +107,8 @@ export function chargeVerbs({ client, writer, billing, books, audit }: Connectio
         books.writeCharge(charge.accountKey, lookUpSoon(charge, now), now);
         return charge.accountKey;
       }),
+
+    latestCharges: async (limit) => selectLatest.all(limit),
 
     findCharge: async (reference) => billing.chargeOf(reference),
 

@@ -51,6 +51,27 @@ export function chargesContract(backend: StoreBackend): void {
       });
     });
 
+    describe("the latest charges", () => {
+      test("are those of all accounts, newest first, without the name of a deleted one", async () => {
+        const first = await verified();
+        const { charge } = await charged(first.accountKey);
+        const second = await verified();
+        const listed = await world.store.latestCharges(10);
+        expect(listed.map(({ kind }) => kind)).toEqual(["verification", "subscription", "verification"]);
+        expect(listed[1]).toMatchObject({
+          tenantId: first.tenant.id,
+          reference: charge.reference,
+          amountKobo: charge.amountKobo,
+          state: "open",
+          settledAt: null,
+          refund: null,
+        });
+        expect(await world.store.latestCharges(1)).toEqual(listed.slice(0, 1));
+        await world.store.deleteTenant(second.tenant.key, now());
+        expect((await world.store.latestCharges(1))[0]).toMatchObject({ tenantId: null, tenantName: null });
+      });
+    });
+
     describe("a month's end", () => {
       test("is invoiced with its days, and moves on", async () => {
         const { accountKey } = await verified();

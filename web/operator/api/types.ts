@@ -115,3 +115,16 @@ export interface SettingInForce {
   readonly file: string | null;
   readonly note: string | null;
 }
+
+export interface Charge {
+  readonly tenant_id: string | null;
+  readonly tenant_name: string | null;
+  readonly reference: string;
+  readonly kind: string;
+  readonly state: string;
+  readonly amount_kobo: number;
+  readonly created_at: string;
+  readonly settled_at: string | null;
+  readonly reason: string | null;
+  readonly refund: string | null;
+}
