@@ -89,7 +89,7 @@ describe("without payments", () => {
     "there are no plans and no prices": says(
       {
         ...{ version, baseUrl: "https://relay.example.com", mode: "public", signup: "open", payments: "off" },
-        ...{ paused: [], limits },
+        ...{ paused: [], limits, mail: false },
       },
       "rules 12",
     ),

@@ -152,10 +152,14 @@ describe("the deletion of an account that pays", () => {
       expect(row).toMatchObject(empty);
     }
     expect(rows[1]?.reference).toBe(reference ?? "");
+    // That it was deleted is in the operator's audit for a year, by its id alone.
+    const kept = await look(server, "select tenant_id, action, address, via, detail from audit");
+    const deleted = { tenant_id: customer.id, action: "account.deleted" };
+    expect(kept).toEqual([{ ...deleted, address: null, via: null, detail: null }]);
     await server.stop({ keepData: true });
     // A file holds no copy of what was in it, either.
     for (const { name, text } of await keptTexts(server)) {
-      for (const secret of [customer.email, customer.id, "Customer ", customer.paymentUrl.split("/").at(-1) ?? ""]) {
+      for (const secret of [customer.email, "Customer ", customer.paymentUrl.split("/").at(-1) ?? ""]) {
         expect([name, secret, text.includes(secret)]).toEqual([name, secret, false]);
       }
     }

@@ -145,7 +145,7 @@ test.each<[Told, travelMs: number]>([
     const records = (await account.get(`/v1/events/${eventId}`)).body;
     const { body: attempts } = await account.get(`/v1/events/${eventId}/attempts`);
     const of = ({ targetWebhook }: { targetWebhook: string }) => targetWebhook === target;
-    const { lastAttemptAt: _, ...record } = records.find(of);
+    const { lastAttemptAt: _, lastDurationMs: __, ...record } = records.find(of);
     const plain = attempts
       .filter(of)
       .map(({ number, statusCode, error, durationMs }: AttemptBody) => [

@@ -200,6 +200,7 @@ test("an account made on a paid tier takes events only once its card is verified
     created_at: stringMatching(isoPattern),
     // Written once a second: the one above is still in memory.
     refused_this_month: any(Object),
+    storage_bytes: 0,
   });
   expect((await as("PUT", "/v1/tenants/webhooks", twoHooks)).status).toBe(200);
 });

@@ -180,7 +180,7 @@ function prepareInserts(client: Database): Record<"event" | "delivery" | "attemp
     delivery: into(
       "delivery",
       `key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, last_attempt_at,
-       finished_at, error_reason, error_code, status_code, failure_key`,
+       finished_at, error_reason, error_code, status_code, failure_key, last_duration_ms`,
     ),
     attempt: into(
       "attempt",
@@ -205,10 +205,10 @@ function deliveryRow(
 ): (number | string | null)[] {
   const { webhook } = owner;
   const row = [key, owner.key, seq, webhook.key, stateOf[fate], 1, attempts, attempts];
-  if (!last) return [...row, at, null, null, null, null, null, null];
+  if (!last) return [...row, at, null, null, null, null, null, null, null];
   const reason = reasonOf(owner, last);
   const why = reason === null ? [null, null, null, null] : [reason, failedAs, last.statusCode, groupOf(owner, last)];
-  return [...row, null, last.startedAt, last.endedAt, ...why];
+  return [...row, null, last.startedAt, last.endedAt, ...why, last.endedAt - last.startedAt];
 }
 
 const failedAs = "http_status";
