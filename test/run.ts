@@ -40,7 +40,7 @@ const apiTests = "test/api";
  */
 const besidePostgres = [
   ...["about", "auth-matrix", "cross-site", "errors", "log", "malformed", "modes", "sections", "tls", "watch"],
-  ...["damage", "master-key", "storage-full"],
+  ...["backups", "damage", "master-key", "storage-full"],
   ...["billing", "closing", "dunning", "month-end", "month-end-confirmed", "payment-page", "payment-restart"],
   ...["payment-secrets", "payment-visitors", "payments", "paystack", "paystack-month", "paystack-upgrade"],
   ...["refused-email", "restored", "upgrade", "upgrade-confirmed", "upgrade-paid"],
