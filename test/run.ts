@@ -67,8 +67,8 @@ const { values } = parseArgs({
     postgres: { type: "boolean", default: false },
   },
 });
-/** Of two billers on PostgreSQL: half a minute of one core. */
-const racedHistories = 20;
+/** Of two billers on PostgreSQL: a third of a minute of one core. */
+const racedHistories = 12;
 /** Processes side by side. */
 const simulations = 2;
 /** Processes side by side on two cores: much of a test is waiting, for a fifth of the time in all. */
