@@ -96,7 +96,7 @@ export interface App extends Pick<OpenedStore, "store" | "sandboxBooks"> {
    * @returns false when attempts were broken off; they are made again at the next start
    */
   stop(): Promise<boolean>;
-  /** As `stop`, for a server that is succeeded: nothing is turned away. */
+  /** As `stop`, for a server that is succeeded: nothing is turned away. @returns false when the successor has died */
   handOver(successor: Successor): Promise<boolean>;
   /** See `Listener`. */
   keepPort(): boolean;
@@ -520,9 +520,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       hub.closeAll();
       answers.closeAll();
       await leaveConnections();
-      const ended = await close(left);
-      successor.enter();
-      return ended;
+      await close(left);
+      return successor.enter();
     },
   };
 

@@ -31,8 +31,11 @@ export interface Successor {
   readonly version: string;
   /** Has the port's new connections go to it. Resolves when they do, or when it has died. */
   takePort(): Promise<void>;
-  /** Port, database and data directory are free. */
-  enter(): void;
+  /**
+   * Port, database and data directory are free.
+   * @returns false when it has died meanwhile: nobody serves them then
+   */
+  enter(): boolean;
 }
 
 /** The predecessor, as its successor sees it. */

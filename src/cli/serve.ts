@@ -109,8 +109,10 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const why = await Promise.race([asked, succeeded]);
   if (typeof why !== "string") {
     log.write("info", "server.succeeded", { byProcess: why.pid, version: why.version });
-    await app.handOver(why);
-    return exitCode.ok;
+    if (await app.handOver(why)) return exitCode.ok;
+    // A supervisor starts anew what ends like this.
+    log.write("error", "server.successor_died", { process: why.pid });
+    return exitCode.failed;
   }
   log.write("info", "server.stopping", { signal: why });
   tellSupervisor(["STOPPING=1"], io.env);

@@ -40,9 +40,11 @@ export async function startSuccessor(args: readonly string[], env: NodeJS.Proces
       await Promise.race([steered, child.exited]);
     },
     enter() {
+      if (child.exitCode !== null || child.signalCode !== null) return false;
       say({ kind: "released" });
       child.disconnect();
       child.unref();
+      return true;
     },
   };
 }

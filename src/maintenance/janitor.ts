@@ -56,7 +56,8 @@ export interface JanitorDeps {
 /**
  * Clears up in the background, in small steps, across restarts: the tables say what is left to do. Records that wait for a
  * removed or disabled webhook come first, then those that are held back for one that is not ordered any more, then the rows
- * of deleted accounts, then what has outlived its use, then removed webhooks that nothing names, then old statistics, then the space of it all.
+ * of deleted accounts, then what has outlived its use, then removed webhooks that nothing names, then old statistics, then the
+ * space of it all.
  *
  * `wake` it when a webhook was removed, or is not ordered any more, or an account was deleted.
  */
