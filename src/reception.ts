@@ -9,7 +9,6 @@ import { tlsSuites } from "./http/transport-security.ts";
  * request has been read, but its head.
  */
 export interface Reception {
-  readonly port: number;
   /** Has the port's new connections come here. @returns false when the system does not let it */
   steer(): boolean;
   /** From now on the server answers, what is held too. Each answer is the last one of its connection. */
@@ -67,7 +66,6 @@ export function openReception({ host, port, tls, idleTimeout, maxRequestBodySize
   }
 
   return {
-    port,
     // The predecessor's listener is the first one: a predecessor with more of them refuses to be succeeded.
     steer: () => steerConnections(port, 1),
     open,
