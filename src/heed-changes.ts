@@ -57,7 +57,7 @@ export function createChangeHeeder({ deliveries, hub, answers, signers, failingW
         failingWebhooks.forget(change.webhookKeys);
         return;
       case "webhook_stands":
-        failingWebhooks.stands(change.tenantKey, change.webhookKey, change.as);
+        failingWebhooks.stands(change, change);
         if (change.as === "disabled") deliveries.disableWebhook(change.webhookKey);
         if (change.as === "well") deliveries.enableWebhook(change);
         return;

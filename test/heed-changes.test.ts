@@ -26,7 +26,7 @@ function setUp() {
     answers: { closeTenant: note("answers.closeTenant") },
     signers: { forget: note("signers.forget") },
     failingWebhooks: {
-      stands: note("failing.stands"),
+      stands: ({ webhookKey }, { as, at }) => note("failing.stands")(webhookKey, as, at),
       forget: note("failing.forget"),
       forgetTenant: note("failing.forgetTenant"),
     },
@@ -58,14 +58,14 @@ const rows: readonly [Change, readonly string[]][] = [
     { ...tenant, kind: "webhooks_removed", webhookKeys: [1, 2] },
     ["deliveries.removeWebhooks 1,2", "failing.forget 1,2"],
   ],
-  [{ ...tenant, kind: "webhook_stands", webhookKey: 5, as: "failing" }, ["failing.stands 7 5 failing"]],
+  [{ ...tenant, kind: "webhook_stands", webhookKey: 5, as: "failing", at: 9 }, ["failing.stands 5 failing 9"]],
   [
-    { ...tenant, kind: "webhook_stands", webhookKey: 5, as: "disabled" },
-    ["failing.stands 7 5 disabled", "deliveries.disableWebhook 5"],
+    { ...tenant, kind: "webhook_stands", webhookKey: 5, as: "disabled", at: 9 },
+    ["failing.stands 5 disabled 9", "deliveries.disableWebhook 5"],
   ],
   [
-    { ...tenant, kind: "webhook_stands", webhookKey: 5, as: "well" },
-    ["failing.stands 7 5 well", "deliveries.enableWebhook 5"],
+    { ...tenant, kind: "webhook_stands", webhookKey: 5, as: "well", at: 9 },
+    ["failing.stands 5 well 9", "deliveries.enableWebhook 5"],
   ],
   [{ ...tenant, kind: "webhooks_throttled", webhooks: [slow] }, [`deliveries.throttle 7 [${JSON.stringify(slow)}]`]],
   [{ ...tenant, kind: "replay_cancelled", replayKey: 3 }, ["deliveries.cancelReplay 7 3"]],

@@ -1,3 +1,4 @@
+import type { WebhookStands } from "../domain/change.ts";
 import { type DisablePolicy, disablesAt, mostGoneInARow } from "../domain/failing-webhook.ts";
 import { isOwnFailure, isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
@@ -11,17 +12,27 @@ import type { Store } from "../store/store.ts";
 import { announceWebhook, type WebhookHub } from "../stream/webhook-change.ts";
 import type { TellAccount } from "./own-events.ts";
 
-/** What is known here of each webhook whose latest attempt failed. About 200 bytes each. */
+/** What is known here of each webhook whose latest attempt failed. About 300 bytes each. */
 interface Streak {
   readonly webhook: WebhookRef;
   since: number;
-  goneInARow: number;
+  /** The latest failure that was heard of here: when it began, and when it was heard of. Null: others have heard of it. */
+  latest: { readonly startedAt: number; readonly heardAt: number } | null;
+  /** The latest success that was told of after a failure had begun; null: none was. */
+  wellAt: number | null;
+  /** When the deliveries that were answered 410 one after the other were heard of. */
+  gone: readonly number[];
   /** Lost to outages of our own since its failures were noted last. */
   excusedMs: number;
   /** The store knows that it fails. */
   isNoted: boolean;
   /** Until then another failure changes nothing, but for a 410. */
   lookAt: number;
+}
+
+interface Success {
+  readonly tenantId: string;
+  readonly at: number;
 }
 
 /**
@@ -38,8 +49,8 @@ export interface FailingWebhooks {
   start(): Promise<void>;
   /** Told of every attempt, once it is on disk. */
   attempted(settlement: Settlement): void;
-  /** What the store knows of a webhook, whoever found it out. */
-  stands(tenantKey: number, webhookKey: number, as: "well" | "failing" | "disabled"): void;
+  /** What the store knows of a webhook, whoever found it out. It may be told after attempts that came later. */
+  stands(webhook: WebhookRef, standing: WebhookStands): void;
   forget(webhookKeys: readonly number[]): void;
   forgetTenant(tenantKey: number): void;
   /** What others have noted meanwhile is not known. */
@@ -68,6 +79,8 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   let silence: Silence | null = null;
   /** When to ask the store which webhooks fail; null: it is known. */
   let learnAt: number | null = 0;
+  /** Successes since it was asked, which its answer may not know of. Null: it is not being asked. */
+  let heardMeanwhile: Map<number, Success> | null = null;
 
   /** Of one webhook one after the other: a success is never noted before the failure that it ends. */
   function note(webhookKey: number, action: () => Promise<void>): void {
@@ -100,17 +113,27 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   }
 
   function succeeded({ tenantId, webhookKey }: Settlement["delivery"]): void {
+    const success = { tenantId, at: clock.now() };
+    heardMeanwhile?.set(webhookKey, success);
     const streak = streaks.get(webhookKey);
     if (!streak) return;
     streaks.delete(webhookKey);
+    noteSuccess(streak, success);
+  }
+
+  function noteSuccess(streak: Streak, { tenantId, at }: Success): void {
+    const { webhookKey } = streak.webhook;
     note(webhookKey, async () => {
       if (!streak.isNoted) return;
       try {
-        const webhook = await store.noteSuccess(streak.webhook);
+        const webhook = await store.noteSuccess(streak.webhook, at);
         if (!webhook) return;
         announceWebhook(hub, tenantId, webhook);
       } catch (error) {
-        if (!streaks.has(webhookKey)) streaks.set(webhookKey, streak);
+        // So the next success is noted.
+        const later = streaks.get(webhookKey);
+        if (later) later.isNoted = true;
+        else streaks.set(webhookKey, known(streak.webhook, streak.since, 0));
         throw error;
       }
     });
@@ -120,10 +143,12 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     const { tenantKey, tenantId, webhookKey } = delivery;
     const at = attempt.startedAt;
     const streak = streaks.get(webhookKey) ?? begin({ tenantKey, webhookKey }, at);
-    const before = streak.goneInARow;
+    const heardAt = clock.now();
+    const before = streak.gone.length;
     const isGone = attempt.statusCode === 410 && next.kind === "failed";
-    streak.goneInARow = isGone ? Math.min(before + 1, mostGoneInARow) : 0;
-    const isRowKnown = Math.max(before, streak.goneInARow) > 1 && before !== streak.goneInARow;
+    streak.latest = { startedAt: at, heardAt };
+    streak.gone = isGone ? [...streak.gone, heardAt].slice(-mostGoneInARow) : [];
+    const isRowKnown = Math.max(before, streak.gone.length) > 1 && before !== streak.gone.length;
     if (at < streak.lookAt && !isRowKnown) return;
     // What comes while it is being noted waits for the next time.
     streak.lookAt = at + unnotedMs;
@@ -131,14 +156,17 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   }
 
   async function noteFailures(streak: Streak, tenantId: string, at: number): Promise<void> {
-    const { webhook: ref, since, goneInARow, excusedMs } = streak;
+    const { webhook: ref, since, wellAt, gone, excusedMs } = streak;
     streak.excusedMs = 0;
     try {
-      const noted = await store.noteFailures(ref, { since, at, goneInARow, excusedMs }, policy);
+      const noted = await store.noteFailures(ref, { since, at, goneInARow: gone.length, excusedMs }, policy);
       if (!noted) return;
       streak.isNoted = true;
-      streak.since = noted.failing.since;
-      streak.lookAt = noted.lookAgainAt;
+      // Otherwise a success was told of meanwhile, and what was noted is past.
+      if (streak.wellAt === wellAt) {
+        streak.since = noted.failing.since;
+        streak.lookAt = noted.lookAgainAt;
+      }
       const { webhook, failing, disabled, isNew, isToldNow } = noted;
       if (isNew || isToldNow || disabled) announceWebhook(hub, tenantId, webhook);
       const news = { about: ref, tenantId };
@@ -161,28 +189,55 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   }
 
   function begin(webhook: WebhookRef, at: number): Streak {
-    const streak = { webhook, since: at, goneInARow: 0, excusedMs: 0, isNoted: false, lookAt: at + unnotedMs };
+    const streak: Streak = {
+      ...{ webhook, since: at, latest: null, wellAt: null, gone: [] },
+      ...{ excusedMs: 0, isNoted: false, lookAt: at + unnotedMs },
+    };
     streaks.set(webhook.webhookKey, streak);
     return streak;
   }
 
   /** Of one that the store knows of. When its next failure matters is not known here. */
   const known = (webhook: WebhookRef, since: number, goneInARow: number): Streak => ({
-    ...{ webhook, since, goneInARow },
+    ...{ webhook, since, latest: null, wellAt: null, gone: Array<number>(goneInARow).fill(since) },
     ...{ excusedMs: 0, isNoted: true, lookAt: since },
   });
+
+  /**
+   * It was well then, and here it may have failed since: those failures count, and nobody else knows of them. Successes of
+   * this process come back so, too, and find nothing left of what was before them.
+   */
+  function keepLater(streak: Streak, wellAt: number): void {
+    const { webhook, latest, gone } = streak;
+    if (latest === null || latest.heardAt < wellAt) {
+      streaks.delete(webhook.webhookKey);
+      return;
+    }
+    streak.wellAt = wellAt;
+    if (streak.since < wellAt) streak.since = latest.startedAt;
+    streak.gone = gone.filter((at) => at >= wellAt);
+    streak.isNoted = false;
+    streak.lookAt = streak.since + unnotedMs;
+  }
 
   async function learn(): Promise<void> {
     // Of several at once one is enough, and what it has not seen is told.
     learnAt = null;
+    const successes = new Map<number, Success>();
+    heardMeanwhile = successes;
     try {
       for (const { since, goneInARow, ...webhook } of await store.failingWebhooks()) {
-        if (!streaks.has(webhook.webhookKey)) streaks.set(webhook.webhookKey, known(webhook, since, goneInARow));
+        const success = successes.get(webhook.webhookKey);
+        const streak = streaks.get(webhook.webhookKey);
+        if (success) noteSuccess(known(webhook, since, goneInARow), success);
+        else if (streak) streak.isNoted = true;
+        else streaks.set(webhook.webhookKey, known(webhook, since, goneInARow));
       }
     } catch (error) {
       learnAt = clock.now() + learnRetryMs;
       log.write("warn", "webhook.unknown", { error: messageOf(error) });
     }
+    if (heardMeanwhile === successes) heardMeanwhile = null;
   }
 
   function inBackground(work: Promise<void>): void {
@@ -200,11 +255,12 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
       else if (counts) failed(settlement);
     },
 
-    stands(tenantKey, webhookKey, as) {
+    stands({ tenantKey, webhookKey }, { as, at }) {
       const streak = streaks.get(webhookKey);
-      if (as !== "failing") streaks.delete(webhookKey);
+      if (as === "disabled") streaks.delete(webhookKey);
+      else if (as === "well" && streak) keepLater(streak, at);
       else if (streak) streak.isNoted = true;
-      else streaks.set(webhookKey, known({ tenantKey, webhookKey }, clock.now(), 0));
+      else if (as === "failing") streaks.set(webhookKey, known({ tenantKey, webhookKey }, at, 0));
     },
 
     forget(webhookKeys) {

@@ -27,7 +27,7 @@ type ChangeOfTenant =
   /** Their queues go by this from now on; or their deliveries carry other headers. */
   | { readonly kind: "webhooks_throttled"; readonly webhooks: readonly ThrottledWebhook[] }
   /** What is known of its failures is another; `disabled`: nothing goes out to it until it is `well`. */
-  | { readonly kind: "webhook_stands"; readonly webhookKey: number; readonly as: "well" | "failing" | "disabled" }
+  | ({ readonly kind: "webhook_stands"; readonly webhookKey: number } & WebhookStands)
   /** Webhooks of the account are not ordered any more: what is held back for them is to go out. */
   | { readonly kind: "order_ended" }
   /** Nothing more of it goes out. */
@@ -35,6 +35,12 @@ type ChangeOfTenant =
   | { readonly kind: "api_keys_changed" }
   /** A key or a secret that deliveries are signed with. */
   | { readonly kind: "signing_changed" };
+
+/** How a webhook stood at a moment. Whoever is told so later may know more by then. */
+export interface WebhookStands {
+  readonly as: "well" | "failing" | "disabled";
+  readonly at: number;
+}
 
 /** What the queue of a webhook goes by from now on. */
 export interface ThrottledWebhook extends Throttle {

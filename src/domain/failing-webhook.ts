@@ -82,6 +82,9 @@ export function afterFailures(before: Failing | null, failures: Failures, policy
   return { failing: after, disabled: null, isToldNow, lookAgainAt: Math.min(next.tellAt, next.warnAt, next.disableAt) };
 }
 
+/** Whether a success ends them. One that is noted late does not undo failures that began after it. */
+export const endsFailing = ({ since }: Failing, succeededAt: number): boolean => since <= succeededAt;
+
 /** When it will be disabled if it goes on failing, as far as can be said; null: never. */
 export function disablesAt({ since, warnedAt }: Failing, { disableAfterMs }: DisablePolicy): number | null {
   if (disableAfterMs === null) return null;

@@ -37,8 +37,11 @@ export interface FailingWebhookVerbs {
   listFailingWebhooks(limit: number): Promise<FailingWebhook[]>;
   /** Attempts have failed. Null: the webhook is not registered any more, or disabled. */
   noteFailures(webhook: WebhookRef, failures: Failures, policy: DisablePolicy): Promise<NotedFailures | null>;
-  /** An attempt succeeded. Null: no failure of it was noted, or it is disabled, or not registered any more. */
-  noteSuccess(webhook: WebhookRef): Promise<Webhook | null>;
+  /**
+   * An attempt had succeeded at this time. Null: no failure from before was noted, or the webhook is disabled, or not
+   * registered any more.
+   */
+  noteSuccess(webhook: WebhookRef, at: number): Promise<Webhook | null>;
   /** Deliveries go to it again, new ones; what has failed stays so. Null: there is no such webhook. The act gets its URL. */
   enableWebhook(tenantKey: number, webhookId: string, act?: Act): Promise<EnabledWebhook | null>;
 }

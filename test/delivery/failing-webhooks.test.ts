@@ -5,11 +5,12 @@ import type { FailureCode } from "../../src/domain/failure.ts";
 import { formatIso } from "../../src/lib/iso-time.ts";
 import { createLog } from "../../src/lib/log.ts";
 import type { Settlement } from "../../src/store/deliveries.ts";
-import type { FailingWebhookVerbs } from "../../src/store/failing-webhooks.ts";
+import type { FailingWebhookVerbs, KnownFailing } from "../../src/store/failing-webhooks.ts";
 import { dueDelivery } from "../support/due-delivery.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { registered } from "../support/tenant-state.ts";
 
+const ref = { tenantKey: 1, webhookKey: 1 };
 const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
@@ -58,7 +59,7 @@ function setUp(changes: Partial<FailingWebhookVerbs> = {}, disableAfterMs: numbe
   });
 
   /** An attempt to a webhook at this host ends now. */
-  async function attempt(status: number | FailureCode, { host = "a.example", webhookKey = 1 } = {}): Promise<void> {
+  function hear(status: number | FailureCode, { host = "a.example", webhookKey = 1 } = {}): void {
     const isAnswered = typeof status === "number";
     const delivered = isAnswered && status < 300;
     const settlement: Settlement = {
@@ -75,10 +76,16 @@ function setUp(changes: Partial<FailingWebhookVerbs> = {}, disableAfterMs: numbe
       next: delivered ? { kind: "delivered" } : status === 410 ? { kind: "failed" } : { kind: "retry", at: 0 },
     };
     failingWebhooks.attempted(settlement);
+  }
+
+  /** And what is to be noted of it is noted. */
+  async function attempt(...heard: Parameters<typeof hear>): Promise<void> {
+    hear(...heard);
     await failingWebhooks.flush();
   }
 
-  return { clock, attempt, failingWebhooks, written, told, events, given, lines };
+  const rows = () => given.map(({ goneInARow }) => goneInARow);
+  return { clock, hear, attempt, failingWebhooks, written, told, events, given, rows, lines };
 }
 
 describe("what is written", () => {
@@ -175,11 +182,61 @@ describe("what others have noted", () => {
 
   test("is known when it is told", async () => {
     const { failingWebhooks, attempt, written } = setUp();
-    failingWebhooks.stands(1, 1, "failing");
+    failingWebhooks.stands(ref, { as: "failing", at: 0 });
     await attempt(200);
-    failingWebhooks.stands(1, 1, "failing");
-    failingWebhooks.stands(1, 1, "well");
+    failingWebhooks.stands(ref, { as: "failing", at: 1 });
+    failingWebhooks.stands(ref, { as: "well", at: 1 });
     await attempt(200);
+    expect(written).toEqual(["well"]);
+  });
+
+  test("ends no failure that came after it", async () => {
+    const { failingWebhooks, clock, attempt, written, rows } = setUp();
+    await attempt(410);
+    clock.advance(10);
+    const wellAt = clock.now();
+    await attempt(410);
+    failingWebhooks.stands(ref, { as: "well", at: wellAt });
+    await attempt(410);
+    expect([written, rows()]).toEqual([
+      ["failing", "failing"],
+      [2, 2],
+    ]);
+    failingWebhooks.stands(ref, { as: "well", at: wellAt });
+    await attempt(410);
+    expect(written.at(-1)).toBe("disabled");
+  });
+
+  test("is its own success, long after the store was told: the third 410 from then on disables", async () => {
+    const held = Promise.withResolvers<void>();
+    const { failingWebhooks, hear, attempt, written } = setUp({
+      async noteSuccess(webhook, at) {
+        await held.promise;
+        failingWebhooks.stands(webhook, { as: "well", at });
+        written.push("well");
+        return registered(1);
+      },
+    });
+    await attempt(410);
+    await attempt(410);
+    hear(200);
+    hear(410);
+    held.resolve();
+    await failingWebhooks.flush();
+    await attempt(410);
+    expect(written).toEqual(["failing", "well", "failing"]);
+    await attempt(410);
+    expect(written.at(-1)).toBe("disabled");
+  });
+
+  test("is older than a success that was heard of while it was being asked for", async () => {
+    const asked = Promise.withResolvers<KnownFailing[]>();
+    const { failingWebhooks, hear, attempt, written } = setUp({ failingWebhooks: () => asked.promise });
+    const started = failingWebhooks.start();
+    hear(200);
+    asked.resolve([{ ...ref, since: 0, goneInARow: 2 }]);
+    await started;
+    await attempt(410);
     expect(written).toEqual(["well"]);
   });
 
@@ -218,6 +275,17 @@ test("a success that could not be noted is noted by the next one", async () => {
   isAway = false;
   await attempt(200);
   expect(written).toEqual(["failing", "well"]);
+});
+
+test("a success that could not be noted ends a row of 410s all the same", async () => {
+  const { attempt, written, rows } = setUp({
+    async noteSuccess() {
+      throw new Error("away");
+    },
+  });
+  for (const answer of [410, 410, 200, 410]) await attempt(answer);
+  expect(written).toEqual(["failing", "failing"]);
+  expect(rows()).toEqual([2, 1]);
 });
 
 describe("an outage of our own", () => {

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import { shownUrl } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
-import { afterFailures } from "../../domain/failing-webhook.ts";
+import { afterFailures, endsFailing } from "../../domain/failing-webhook.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
 import type { FailingWebhook, FailingWebhookVerbs, KnownFailing } from "../failing-webhooks.ts";
@@ -60,7 +60,7 @@ export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhoo
         const { failing, disabled, ...effect } = afterFailures(webhook.failing, failures, policy);
         if (disabled || !webhook.failing) {
           const as = disabled ? "disabled" : "failing";
-          tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey, as });
+          tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey, as, at: failures.at });
         }
         const standing = { failing, disabled };
         return {
@@ -71,12 +71,12 @@ export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhoo
         };
       }),
 
-    noteSuccess: ({ tenantKey, webhookKey }) =>
+    noteSuccess: ({ tenantKey, webhookKey }, at) =>
       writes.submit(async (tx) => {
         const { tenant, webhooks } = await hold(tx, tenantKey);
         const webhook = webhooks.find(({ key }) => key === webhookKey);
-        if (!webhook?.failing || webhook.disabled) return null;
-        tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey, as: "well" });
+        if (!webhook?.failing || webhook.disabled || !endsFailing(webhook.failing, at)) return null;
+        tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey, as: "well", at });
         return write(tx, tenantKey, webhook, newStanding);
       }),
 
@@ -86,7 +86,7 @@ export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhoo
         const webhook = webhooks.find(({ id }) => id === webhookId);
         if (!webhook) return null;
         if (!webhook.disabled) return { webhook, wasDisabled: false };
-        tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey: webhook.key, as: "well" });
+        tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey: webhook.key, as: "well", at: tx.now });
         if (act) await noteAct(tx, tenant.id, { ...act, detail: { webhook: shownUrl(webhook) } });
         return { webhook: await write(tx, tenantKey, webhook, newStanding), wasDisabled: true };
       }),

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { shownUrl } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
-import { afterFailures } from "../../domain/failing-webhook.ts";
+import { afterFailures, endsFailing } from "../../domain/failing-webhook.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
@@ -55,18 +55,18 @@ export function failingWebhookVerbs({ client, db, writer, hold, audit }: Connect
         const { failing, disabled, ...effect } = afterFailures(webhook.failing, failures, policy);
         if (disabled || !webhook.failing) {
           const as = disabled ? "disabled" : "failing";
-          tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey, as });
+          tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey, as, at: failures.at });
         }
         const standing = { failing, disabled };
         return { ...effect, ...standing, isNew: !webhook.failing, webhook: write(held, webhook, standing) };
       }),
 
-    noteSuccess: ({ tenantKey, webhookKey }) =>
+    noteSuccess: ({ tenantKey, webhookKey }, at) =>
       writer.submit<Webhook | null>((tx) => {
         const held = hold(tx, tenantKey);
         const webhook = held.webhooks.find(({ key }) => key === webhookKey);
-        if (!webhook?.failing || webhook.disabled) return null;
-        tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey, as: "well" });
+        if (!webhook?.failing || webhook.disabled || !endsFailing(webhook.failing, at)) return null;
+        tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey, as: "well", at });
         return write(held, webhook, newStanding);
       }),
 
@@ -78,7 +78,13 @@ export function failingWebhookVerbs({ client, db, writer, hold, audit }: Connect
         const webhook = held.webhooks.find(({ id }) => id === webhookId);
         if (!webhook) return null;
         if (!webhook.disabled) return { webhook, wasDisabled: false };
-        tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey: webhook.key, as: "well" });
+        tx.changed({
+          ...changed(held.tenant),
+          kind: "webhook_stands",
+          webhookKey: webhook.key,
+          as: "well",
+          at: tx.now,
+        });
         if (act) audit.note(tx, held.tenant.id, { ...act, detail: { webhook: shownUrl(webhook) } });
         return { webhook: write(held, webhook, newStanding), wasDisabled: true };
       }),

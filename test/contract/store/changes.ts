@@ -129,15 +129,16 @@ export function changesContract(backend: StoreBackend): void {
           (at: number, goneInARow = 0) =>
           () =>
             world.store.noteFailures(ref, { since: 0, at, goneInARow, excusedMs: 0 }, { disableAfterMs: 1 });
-        const succeed = () => world.store.noteSuccess(ref);
+        const succeed = () => world.store.noteSuccess(ref, 4);
         const enable = () => world.store.enableWebhook(tenant.key, id);
         const acts = [fail(0), fail(1), succeed, succeed, fail(2), fail(3, 3), succeed, enable, enable];
         const told_: unknown[] = [];
         for (const act of acts) {
           await toldOf(tenant, act);
-          told_.push(told.map((change) => (change.kind === "webhook_stands" ? change.as : change.kind)).join());
+          told_.push(told.flatMap((change) => (change.kind === "webhook_stands" ? [change.as, change.at] : [])));
         }
-        expect(told_).toEqual(["failing", "", "well", "", "failing", "disabled", "", "well", ""]);
+        const stood = [["failing", 0], [], ["well", 4], [], ["failing", 2], ["disabled", 3], [], ["well", now()], []];
+        expect(told_).toEqual(stood);
       });
 
       test("are told of an account that is resumed", async () => {

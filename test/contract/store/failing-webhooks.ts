@@ -60,7 +60,7 @@ export function failingWebhooksContract(backend: StoreBackend): void {
         expect(await webhookOf(tenant)).toMatchObject({ failing: known, disabled: null });
         const { since, goneInARow } = known;
         expect(await world.store.failingWebhooks()).toEqual([{ ...(await refOf(tenant)), since, goneInARow }]);
-        expect(await world.store.noteSuccess(await refOf(tenant))).toMatchObject({ url: a, failing: null });
+        expect(await world.store.noteSuccess(await refOf(tenant), 80)).toMatchObject({ url: a, failing: null });
         expect(await webhookOf(tenant)).toMatchObject({ failing: null });
         expect(await world.store.failingWebhooks()).toEqual([]);
       });
@@ -107,7 +107,15 @@ export function failingWebhooksContract(backend: StoreBackend): void {
 
       test("that is well has nothing to be noted of a success", async () => {
         const tenant = await world.tenant({ urls: [a] });
-        expect(await world.store.noteSuccess(await refOf(tenant))).toBeNull();
+        expect(await world.store.noteSuccess(await refOf(tenant), 80)).toBeNull();
+      });
+
+      test("goes on failing, if the success that is noted was before its first failure", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        await fail(tenant, { since: 81, at: 82, gone: 2 });
+        expect(await world.store.noteSuccess(await refOf(tenant), 80)).toBeNull();
+        expect(await world.store.failingWebhooks()).toMatchObject([{ since: 81, goneInARow: 2 }]);
+        expect(await world.store.noteSuccess(await refOf(tenant), 83)).toMatchObject({ failing: null });
       });
 
       test("and is removed, or disabled, or whose account is gone, is no more to be told about", async () => {
@@ -116,13 +124,13 @@ export function failingWebhooksContract(backend: StoreBackend): void {
         const failures = { since: 0, at: 0, goneInARow: 0, excusedMs: 0 };
         await disable(tenant);
         expect(await world.store.noteFailures(first, failures, policy)).toBeNull();
-        expect(await world.store.noteSuccess(first)).toBeNull();
+        expect(await world.store.noteSuccess(first, hour)).toBeNull();
         await fail(tenant, { url: b });
         await world.setUrls(tenant, a);
         expect(await world.store.failingWebhooks()).toEqual([]);
         for (const ref of [first, second]) expect(await world.store.noteFailures(ref, failures, policy)).toBeNull();
         await world.store.deleteTenant(tenant.key, world.clock.now());
-        expect(await world.store.noteSuccess(second)).toBeNull();
+        expect(await world.store.noteSuccess(second, hour)).toBeNull();
       });
     });
 
