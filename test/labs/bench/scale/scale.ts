@@ -133,7 +133,7 @@ async function measureBesideRetention(options: Options, site: Site, result: Size
     const server = { ...(await start(site, settings)), apiKeys };
     const load: Load = await startLoad(server, site.receiver, options.rate);
     if (keptMs !== null) {
-      result.retention = await measureRetention(load, site.folder, keptMs, options.atMostSeconds);
+      result.retention = await measureRetention(load, site.folder, { ...site, ...options, keptMs });
       say(retentionLine(result.retention));
     } else {
       await load.during("warming up", wait(options.warmupSeconds));

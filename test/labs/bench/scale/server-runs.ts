@@ -226,12 +226,12 @@ export const keptMsOf = (history: History): number =>
 export async function measureRetention(
   load: Load,
   folder: string,
-  keptMs: number,
-  atMostSeconds: number,
+  { history, keptMs, atMostSeconds }: { history: History; keptMs: number; atMostSeconds: number },
 ): Promise<RetentionResult> {
   const watched = watch(folder);
   const bytesBefore = sizeOf(folder);
-  const oldest = firstSeqAt(Date.now() - keptMs);
+  // What is pending never goes, however old it is by now.
+  const oldest = firstSeqAt(Math.min(Date.now() - keptMs, history.timeOf(history.firstPending)));
   const eventsBefore = watched.events();
 
   async function letGo(): Promise<number> {
