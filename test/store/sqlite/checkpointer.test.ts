@@ -1,6 +1,8 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { statSync } from "node:fs";
+import { join } from "node:path";
+import { createCheckpointer } from "../../../src/store/sqlite/checkpointer.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
 import { latestKey, newTenant, untyped } from "../../support/store-factory.ts";
@@ -43,4 +45,41 @@ describe("the log", () => {
     expect(statSync(path).size).toBeGreaterThan(before);
     await store.close();
   }, 120_000);
+
+  /** A log of 80 MiB in which nothing has been copied, and a checkpointer whose Worker does this. */
+  function longLog(worker: (client: Database) => Promise<void>) {
+    const client = new Database(join(sqlite.emptyDir(), "log.db"), { create: true, strict: true });
+    client.run("pragma journal_mode = wal");
+    client.run("pragma wal_autocheckpoint = 0");
+    client.run("create table page (content)");
+    client.run("insert into page select zeroblob(1048576) from json_each(?1)", [JSON.stringify(Array(80).fill(0))]);
+    const asked = Promise.withResolvers<void>();
+    const { look } = createCheckpointer(client, {
+      run: () => Promise.reject(new Error("not of this test")),
+      checkpoint: async () => {
+        await worker(client);
+        asked.resolve();
+      },
+      close: async () => {},
+    });
+    const copied = () => client.query<{ checkpointed: number }, []>("pragma wal_checkpoint(noop)").get()?.checkpointed;
+    return { client, look, asked: asked.promise, copied };
+  }
+
+  test("is left to the Worker when a reader that has gone leaves much to copy", async () => {
+    const { client, look, asked, copied } = longLog(async () => {});
+    look();
+    expect(copied()).toBe(0);
+    await asked;
+    client.close();
+  });
+
+  test("is copied by the writer when the Worker cannot", async () => {
+    const { client, look, copied } = longLog(() => Promise.reject(new Error("The reader stopped")));
+    look();
+    await Bun.sleep(0);
+    look();
+    expect(copied()).toBeGreaterThan(20_000);
+    client.close();
+  });
 });
