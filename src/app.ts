@@ -16,6 +16,7 @@ import { createNoteAct } from "./audit/note.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { createStrangers } from "./audit/strangers.ts";
 import { createBackups, type RunOwn } from "./backup/backups.ts";
+import { failPending } from "./backup/fail-pending.ts";
 import { locate } from "./backup/locate.ts";
 import { backupRoutes } from "./backup/routes.ts";
 import { createBilling } from "./billing/billing.ts";
@@ -88,6 +89,13 @@ import { createPreview, createTestDelivery } from "./webhooks/test-delivery.ts";
 import { allowInbox } from "./webhooks/webhooks.ts";
 
 export interface App extends Pick<OpenedStore, "store" | "sandboxBooks"> {
+  /**
+   * Does what a restore has asked to be done before anything is answered or delivered, which may take long. `start` does
+   * so too, if it is not done by then.
+   * @returns false when the signal came first; the next start goes on
+   * @throws StartupError with what to do
+   */
+  endRestore(signal: AbortSignal): Promise<boolean>;
   /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
   start(): Promise<{ url: string; port: number }>;
   /**
@@ -470,7 +478,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     reloadCertificate: server.reloadCertificate,
     whenIdle: () => dispatcher.whenIdle(),
 
+    endRestore,
+
     async start() {
+      await endRestore(new AbortController().signal);
       const port = await server.listen();
       address.listensOn(port);
       avoidNodes();
@@ -524,6 +535,14 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       return successor.enter();
     },
   };
+
+  async function endRestore(signal: AbortSignal): Promise<boolean> {
+    // It is about the database in the data directory, and about no other one.
+    if (config.databaseUrl !== null || !home.failsPending()) return true;
+    if (!(await failPending({ store, clock, log, signal }))) return false;
+    home.pendingFailed();
+    return true;
+  }
 
   function announceEnd(): void {
     const url = address.localUrl();

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { lockFile, takeLock } from "./data-dir.ts";
 import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
-import { writeHeld } from "./held-file.ts";
+import { markPending, writeHeld } from "./held-file.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { readPrivate, syncFolder } from "./private-files.ts";
 import { masterKeyFile, secretFiles } from "./secrets.ts";
@@ -38,13 +38,21 @@ export function secretsIn(folder: string, isKeyElsewhere: boolean): { name: stri
   });
 }
 
+/** What the server does with what it finds as it starts on the folder for the first time. */
+export interface FirstStart {
+  /** Waits for `postrider resume`. */
+  readonly held: readonly Pausable[];
+  /** What is pending fails, and is not made. */
+  readonly failsPending: boolean;
+}
+
 /** A data directory that is being made; its lock is held. */
 export interface NewDataDir {
   readonly path: string;
   /** In it, and empty. */
   readonly workshop: string;
   /** Puts in place what lies in the workshop, the database last: whatever happens, there is none without its secrets. */
-  finish(names: readonly string[], held: readonly Pausable[]): void;
+  finish(names: readonly string[], first: FirstStart): void;
   /** Leaves everything as it was, unless it has been finished. */
   release(): void;
 }
@@ -90,8 +98,9 @@ export function enterEmptyDir(folder: string): NewDataDir {
     path,
     workshop,
     release,
-    finish(names, held) {
+    finish(names, { held, failsPending }) {
       writeHeld(path, held);
+      if (failsPending) markPending(path, true);
       const inOrder = [...names.filter((name) => name !== databaseFile), databaseFile];
       for (const name of inOrder) {
         renameSync(join(workshop, name), join(path, name));

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, realpathSync, rmSync, stat
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
-import { heldFile, readHeld, writeHeld } from "./held-file.ts";
+import { failPendingFile, failsPending, heldFile, markPending, readHeld, writeHeld } from "./held-file.ts";
 import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
@@ -43,8 +43,10 @@ const ownFiles: readonly string[] = [
   serverFile,
   nodeFile,
   heldFile,
+  failPendingFile,
   backupsFile,
 ];
+const replacedFiles: readonly string[] = [serverFile, nodeFile, heldFile, failPendingFile, backupsFile];
 /** SQLite's log and the small file beside it. The database itself may be a link to another disk. */
 const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
 
@@ -179,6 +181,8 @@ export function openDataDir(
           path,
           readHeld(path).filter((held) => held !== what),
         ),
+      failsPending: () => failsPending(path),
+      pendingFailed: () => markPending(path, false),
       readBackupNotes: () => readBackupNotesIn(path),
       noteBackups: (text) => writePrivate(path, backupsFile, `${text}\n`, false),
       release() {
@@ -344,7 +348,7 @@ export function readBackupNotesIn(folder: string): string | null {
 }
 
 function linkPolicyOf(name: string): LinkPolicy {
-  if (name === serverFile || name === nodeFile || name === heldFile || name === backupsFile) return "replaced";
+  if (replacedFiles.includes(name)) return "replaced";
   return databaseFiles.includes(name) ? "followed" : "refused";
 }
 

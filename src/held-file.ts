@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Pausable, pausable } from "./domain/pauses.ts";
-import { readPrivate, writePrivate } from "./private-files.ts";
+import { readPrivate, syncFolder, writePrivate } from "./private-files.ts";
 
 /** In a data directory: what waits for `postrider resume`, whatever the settings say, because a restore has asked for it. */
 export const heldFile = "held.json";
@@ -21,4 +21,21 @@ export function readHeld(path: string): readonly Pausable[] {
 export function writeHeld(path: string, held: readonly Pausable[]): void {
   if (held.length > 0) writePrivate(path, heldFile, `${JSON.stringify(held)}\n`, true);
   else rmSync(join(path, heldFile), { force: true });
+}
+
+/** As `heldFile`: what is pending in the database fails before anything goes out. */
+export const failPendingFile = "fail-pending";
+
+export const failsPending = (path: string): boolean => existsSync(join(path, failPendingFile));
+
+/**
+ * What has come since is not to fail, so a mark that was taken away must not come back with the power.
+ * @throws the system's error when it cannot be written
+ */
+export function markPending(path: string, fails: boolean): void {
+  if (fails) writePrivate(path, failPendingFile, "", true);
+  else {
+    rmSync(join(path, failPendingFile), { force: true });
+    syncFolder(path);
+  }
 }

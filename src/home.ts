@@ -26,6 +26,10 @@ export interface Home {
    * @throws the system's error when that cannot be noted
    */
   resumed(what: Pausable): void;
+  /** A restore has asked that what is pending in the database here fails before anything goes out. */
+  failsPending(): boolean;
+  /** It has failed: from now on all goes out. @throws the system's error when that cannot be noted */
+  pendingFailed(): void;
   /** What was noted of backups; null when nothing was. */
   readBackupNotes(): string | null;
   /** @throws the system's error when it cannot be written */

@@ -29,6 +29,8 @@ function createNotedHome() {
       void told.push(`${stopping ? "stopping" : "serving"} port ${new URL(url).port}`),
     lastNode: () => null,
     resumed() {},
+    failsPending: () => false,
+    pendingFailed() {},
     readBackupNotes: () => null,
     noteBackups() {},
     noteNode() {},
@@ -70,6 +72,42 @@ test("a server whose secrets and home are given has no data directory: of its ow
   expect(told).toEqual([`serving port ${port}`, `stopping port ${port}`, "released"]);
   expect(readdirSync(storeFolder).filter((name) => !name.startsWith(databaseFile))).toEqual([]);
   expect(existsSync(dataDir)).toBe(false);
+});
+
+test("a restored server lets what was pending fail before it listens and delivers, if that was asked", async () => {
+  const storeFolder = newFolder();
+  const { home, told } = createNotedHome();
+  const asked: Home = { ...home, failsPending: () => true, pendingFailed: () => void told.push("pending failed") };
+  const config = loadConfig({ POSTRIDER_PORT: "0", POSTRIDER_MIN_FREE_DISK: "1" }, new Map());
+  const begin = () =>
+    createApp(config, {
+      ...{ clock: systemClock, log: silentLog, secrets, storeFolder, home: asked, runOwn },
+      wrapStore: (store) => ({
+        ...store,
+        failPending: (limit) => {
+          told.push("failing");
+          return store.failPending(limit);
+        },
+        discover: (range) => {
+          told.push("discovering");
+          return store.discover(range);
+        },
+      }),
+    });
+  const stopped = await begin();
+  expect(await stopped.endRestore(AbortSignal.abort())).toBe(false);
+  await stopped.stop();
+  expect(told.splice(0)).toEqual(["released"]);
+
+  const app = await begin();
+  await app.start();
+  await app.stop();
+  expect(told.slice(0, 4)).toEqual([
+    "failing",
+    "pending failed",
+    expect.stringMatching(/^serving port/),
+    "discovering",
+  ]);
 });
 
 test("a server that cannot be built leaves its home", async () => {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { serverNow } from "./api/server-time.ts";
 import { expiresAt, isLast, isView } from "./api/session.ts";
@@ -14,9 +14,10 @@ import { useShortcuts } from "./parts/keyboard.tsx";
 import { PlanLink } from "./parts/plan-link.tsx";
 import { account } from "./session/account.ts";
 import { isNearlyUsedUp, isUsedUp, quotaResetsAt } from "./session/quota.ts";
-import { sells, useServer } from "./session/server.ts";
+import { askServer, sells } from "./session/server.ts";
 import { leaveEverywhere } from "./session/tabs.ts";
 import { unsaved } from "./session/unsaved.ts";
+import { useLoaded } from "./stream/load.ts";
 import { type StreamState, streamState, streamTrouble } from "./stream/stream.ts";
 
 const places: readonly { path: string; name: string; icon: IconName; keys: string; isOnPhone?: boolean }[] = [
@@ -178,8 +179,15 @@ const toTheMinute = (ms: number) => `${exactTime(ms).slice(0, 16)} ${zoneName(ms
 /** Quiet lines above every view, about what concerns all of them. */
 function Bars() {
   const { path } = useLocation();
-  const about = useServer();
+  const about = useLoaded("about", askServer);
   const held = about.data?.paused ?? [];
+  const isHeld = held.length > 0;
+  // No message tells of the operator.
+  useEffect(() => {
+    if (!isHeld) return;
+    const timer = setInterval(about.reload, 5_000);
+    return () => clearInterval(timer);
+  }, [isHeld, about.reload]);
   // The plan's own page says it with the way out.
   const who = path === "/plan" ? null : account.value;
   const standing = who?.status;

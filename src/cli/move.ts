@@ -54,6 +54,12 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
     // With its lock: no server runs on it, and no other move.
     const dataDir = openDataDir(folder, isBack ? () => {} : io.err, { masterKeyFile, isShared: false });
     try {
+      if (!isBack && dataDir.failsPending()) {
+        throw new StartupError(
+          `${dataDir.path} was restored with --pending fail, and no server has started on it since. ` +
+            "Try: start one without POSTRIDER_DATABASE_URL, stop it, and move then.",
+        );
+      }
       const summary = await (isBack ? moveToSqlite : moveToPostgres)({
         dataDir: dataDir.path,
         url,

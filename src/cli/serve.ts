@@ -100,6 +100,10 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     runOwn: createRunOwn(io.env, config.dataDir),
     ...(onTime && { onTime }),
   });
+  if (!(await app.endRestore(ending))) {
+    await app.stop();
+    return exitCode.ok;
+  }
   const { url } = await app.start();
   running = app;
   tellSupervisor(["READY=1"], io.env);

@@ -11,7 +11,7 @@ import type { WebhookLimits, WebhookRef } from "./webhook.ts";
  *     │  ▲ retry         │
  *     │  └───────────────┤ replay: the next run
  *     └────────▶ FAILED ─┘
- *      permanent, schedule used up, webhook removed or disabled
+ *      permanent, schedule used up, webhook removed or disabled, server restored
  *
  * SKIPPED is the one record of an event that no webhook takes. A replay puts others in its place once one does.
  */

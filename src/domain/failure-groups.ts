@@ -1,5 +1,5 @@
 import type { DeliveryState } from "./delivery.ts";
-import { type Failure, type FailureCode, noWebhook } from "./failure.ts";
+import { type Failure, type FailureCode, noWebhook, serverRestored } from "./failure.ts";
 
 /**
  * Failures that are alike (rules, section 15): of one webhook, with one code and status, and with an answer that begins in
@@ -122,6 +122,7 @@ function countedAs(record: CountedRecord | null, n: 1 | -1): FailureMove[] {
 
 /** What one webhook, or none, fails with at this time. */
 export interface FailureSigns {
+  readonly code: FailureCode;
   readonly waiting: number;
   readonly lastFailedAt: number;
   /** Types of its latest events, as `DeliveredTypes` names them. */
@@ -133,11 +134,16 @@ export type DeliveredTypes = ReadonlyMap<number | null, number>;
 
 /**
  * Whether failures of a group go on: something waits with it, or nothing of its types has been delivered since. A webhook that
- * refuses one type and takes all others has not been mended.
+ * refuses one type and takes all others has not been mended. What failed as the server was restored is over: no webhook had a
+ * part in it.
  * @param delivered to the webhook as it is registered; null: it was removed
  */
-export function goesOn({ waiting, lastFailedAt, typeHashes }: FailureSigns, delivered: DeliveredTypes | null): boolean {
+export function goesOn(
+  { code, waiting, lastFailedAt, typeHashes }: FailureSigns,
+  delivered: DeliveredTypes | null,
+): boolean {
   if (waiting > 0) return true;
+  if (code === serverRestored.code) return false;
   return delivered !== null && !typeHashes.some((hash) => (delivered.get(hash) ?? 0) >= lastFailedAt);
 }
 

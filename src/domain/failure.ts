@@ -17,7 +17,7 @@ export type NoResponseCause =
   | "interrupted";
 
 /** Records without an attempt: nobody could or will make one. */
-type NoAttemptCause = "no_webhook" | "webhook_removed" | "webhook_disabled" | "unreadable";
+type NoAttemptCause = "no_webhook" | "webhook_removed" | "webhook_disabled" | "server_restored" | "unreadable";
 
 export type FailureCode = "http_status" | NoResponseCause | NoAttemptCause;
 
@@ -37,6 +37,7 @@ export const failureCodes: Readonly<Record<FailureCode, string>> = {
   no_webhook: "no webhook was registered when the event arrived",
   webhook_removed: "the webhook was removed before the delivery succeeded",
   webhook_disabled: "the webhook was disabled, as every attempt had failed for days or it answered 410",
+  server_restored: "the server was restored from a backup, and its operator let what was pending in it fail",
   unreadable: "the event's page in the database is damaged",
 };
 
@@ -68,6 +69,12 @@ export const webhookRemoved: Failure = {
 export const webhookDisabled: Failure = {
   code: "webhook_disabled",
   reason: "The webhook was disabled before the delivery succeeded",
+};
+
+/** It says nothing of the webhook: the server that was backed up may have delivered the event since. */
+export const serverRestored: Failure = {
+  code: "server_restored",
+  reason: "The server was restored from a backup in which the delivery was pending",
 };
 
 export const unreadable: Failure = {

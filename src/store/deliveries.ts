@@ -100,6 +100,12 @@ export interface DeliveryVerbs {
   endOrder(limit: number): Promise<readonly WebhookRef[] | null>;
   /** Turns about `limit` waiting records of removed and of disabled webhooks to FAILED; true while there are more. */
   failUndeliverable(limit: number): Promise<boolean>;
+  /**
+   * Turns about `limit` records that wait, and that nobody owns, to FAILED with `server_restored`, whatever their webhooks and
+   * accounts may do. For a restored store from which nothing goes out yet; what waits for a replay is cancelled before.
+   * @returns how many; 0: there are none
+   */
+  failPending(limit: number): Promise<number>;
   /** Pending deliveries in all, without those of accounts that pause or will be erased; and when the longest waiting one was
    * due, also without those of paused webhooks. */
   queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;

@@ -403,6 +403,11 @@ export interface ReplayVerbs {
    */
   cancelReplay(tenantKey: number, replayId: string, now: number, act?: Act): Promise<Replay | null>;
   /**
+   * As `cancelReplay`, of about `limit` replays that have not ended, whichever account's; those of a deleted one go with it.
+   * @returns how many; 0: there are none
+   */
+  cancelReplays(limit: number, now: number): Promise<number>;
+  /**
    * About `limit` records that wait for a cancelled replay, and that nobody owns, become what they were before it
    * (`domain/cancelled-run.ts`). `owned`: those that are left are in flight, or on their way back. Null when there are none.
    */

@@ -1,5 +1,5 @@
 import type { DeliveryState } from "../domain/delivery.ts";
-import type { FailureCode } from "../domain/failure.ts";
+import { type FailureCode, serverRestored } from "../domain/failure.ts";
 import type { DeliveredTypes } from "../domain/failure-groups.ts";
 import type { WebhookHealth } from "./store.ts";
 
@@ -30,14 +30,17 @@ export interface LastAttempt {
 }
 
 /** How the latest deliveries to one webhook went, and which of their attempts was the newest. */
-export function summarizeHealth(records: readonly LatestRecord[]): {
+export function summarizeHealth(latest: readonly LatestRecord[]): {
   health: Omit<Health, "lastStatusCode">;
   last: LastAttempt | null;
 } {
+  const records = latest.filter(({ state, errorCode }) => state !== "FAILED" || errorCode !== serverRestored.code);
   const attempted = records.flatMap(({ lastAttemptAt: at, ...record }) => (at === null ? [] : [{ ...record, at }]));
   const delivered = newest(attempted.filter(({ state }) => state === "DELIVERED"));
   // Also of a record that waits for its next try.
-  const failed = newest(attempted.filter(({ errorReason }) => errorReason !== null));
+  const failed = newest(
+    attempted.filter(({ errorReason, errorCode }) => errorReason !== null && errorCode !== serverRestored.code),
+  );
   const count = (state: DeliveryState) => records.filter((record) => record.state === state).length;
   return {
     health: {

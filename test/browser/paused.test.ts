@@ -31,7 +31,7 @@ describe.skipIf(noBrowser !== null)("a paused server", () => {
 
     await resume("deliveries");
     await page.getByText(/Delivered · .+ms · 1 try/).waitFor();
-    await page.reload();
+    await page.getByText(noDeliveries).waitFor({ state: "detached" });
     await seeText(page, noCharges);
     expect(await page.getByText(noDeliveries).count()).toBe(0);
 

@@ -144,6 +144,24 @@ describe("postrider restore", () => {
     expect(heldAtStart()).toEqual(["deliveries"]);
   });
 
+  test("lets what was pending fail when that is asked: until a server has done so, it goes nowhere else", async () => {
+    const restored = join(folder, "failing");
+    const { out } = await run(["restore", await backUp(), "--data-dir", restored, "--pending", "fail", "--json"]);
+    expect(JSON.parse(out)).toMatchObject({ restored: true, way: "fail" });
+    const moving = ["move", "--to", "postgres://nobody@127.0.0.1:1/none", "--data-dir", restored];
+    expect((await run(moving)).err).toContain("was restored with --pending fail");
+    const entered = openDataDir(restored, (warning) => expect(warning).toBe(""));
+    expect([entered.failsPending(), entered.held]).toEqual([true, []]);
+    entered.pendingFailed();
+    expect(entered.failsPending()).toBe(false);
+    entered.release();
+    const again = join(folder, "failing-again");
+    const said = await run(["restore", backups, "--data-dir", again, "--pending", "fail"]);
+    expect(said.out).toMatch(
+      /It has \d+ deliveries pending\. They fail when the server starts, and can then be replayed\./,
+    );
+  });
+
   test("refuses a folder with something in it, and one that a server uses, and leaves both alone", async () => {
     const backup = await backUp();
     const full = join(folder, "full");

@@ -13,6 +13,7 @@ import { deliveriesContract } from "./store/deliveries.ts";
 import { erasureContract } from "./store/erasure.ts";
 import { eventTypesContract } from "./store/event-types.ts";
 import { eventsContract } from "./store/events.ts";
+import { failPendingContract } from "./store/fail-pending.ts";
 import { failingWebhooksContract } from "./store/failing-webhooks.ts";
 import { failuresContract } from "./store/failures.ts";
 import { inboxContract } from "./store/inbox.ts";
@@ -54,6 +55,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   webhookHealthContract,
   failingWebhooksContract,
   failuresContract,
+  failPendingContract,
   webhookRowsContract,
   meteringContract,
   inboxContract,

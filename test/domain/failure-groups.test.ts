@@ -117,5 +117,12 @@ test.each([
   ["its events have no type, and such a one was delivered", 0, [null], [[null, 6]], false],
   ["the webhook was removed", 0, [7], null, false],
 ] as const)("whether failures of moment 5 go on when %s", (_, waiting, typeHashes, delivered, isGoingOn) => {
-  expect(goesOn({ waiting, lastFailedAt: 5, typeHashes }, delivered && new Map(delivered))).toBe(isGoingOn);
+  const signs = { code: "timeout", waiting, lastFailedAt: 5, typeHashes } as const;
+  expect(goesOn(signs, delivered && new Map(delivered))).toBe(isGoingOn);
+});
+
+test("what failed as the server was restored goes on only while it waits for a replay", () => {
+  const signs = { code: "server_restored", lastFailedAt: 5, typeHashes: [7] } as const;
+  expect(goesOn({ ...signs, waiting: 0 }, new Map())).toBe(false);
+  expect(goesOn({ ...signs, waiting: 1 }, new Map())).toBe(true);
 });

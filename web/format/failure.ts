@@ -87,6 +87,12 @@ const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
     remedy: "Enable it again, then replay.",
     isAboutWebhooks: true,
   },
+  server_restored: {
+    short: "Server restored",
+    meaning:
+      "The server was restored from a backup in which the delivery was pending. It may have been made before that.",
+    remedy: "Check whether the receiver has the event, and replay it if not.",
+  },
   unreadable: {
     short: "Event damaged",
     meaning: "Part of the event was lost on the server's disk, so it was not delivered.",

@@ -9,6 +9,9 @@ export const server = signal<About | null>(null);
 /** Whether plans are sold here: what is not, no page speaks of. Until it is known nothing is. */
 export const sells = (): boolean => (server.value?.payments ?? "off") !== "off";
 
+/** Whether the operator holds back all deliveries. */
+export const holdsDeliveries = (): boolean => server.value?.paused.includes("deliveries") ?? false;
+
 let asking: Promise<About> | null = null;
 
 /** Asks once, however many pages want to know, and again only after a failure. */
@@ -23,6 +26,12 @@ export function meetServer(): Promise<About> {
       throw error;
     });
   return asking;
+}
+
+/** As it is now: what is paused goes on one day. */
+export function askServer(): Promise<About> {
+  asking = null;
+  return meetServer();
 }
 
 /** For pages that need it. */

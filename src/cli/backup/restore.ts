@@ -18,7 +18,7 @@ import {
   readMasterKeyElsewhere,
 } from "./options.ts";
 
-const ways = ["resume", "hold"] as const;
+const ways = ["resume", "hold", "fail"] as const;
 
 export const restoreCommand: Command = {
   words: ["restore"],
@@ -29,7 +29,7 @@ export const restoreCommand: Command = {
       name: "--pending",
       value: "WAY",
       choices: ways,
-      doc: "What becomes of pending deliveries: resume (default) or hold.",
+      doc: "What becomes of pending deliveries: resume (default), hold or fail.",
     },
     identityFlag,
     jsonFlag,
@@ -38,7 +38,8 @@ export const restoreCommand: Command = {
   details: `FROM is a file, or a folder or s3://bucket/prefix whose newest backup is meant. It is
 verified before anything is put in place. Deliveries that were pending when it was made are made
 again, even if the old server made them since: at least once. With --pending hold the
-server starts paused, until postrider resume.`,
+server starts paused, until postrider resume. With --pending fail they fail as it starts
+(server_restored) and can be replayed one by one or in bulk; what comes later is delivered.`,
   async run({ operands, flags }, io) {
     const way = ways.find((known) => known === (flags.get("--pending") ?? ways[0]));
     if (way === undefined) throw new UsageError(`--pending must be one of ${ways.join(", ")}. Try: --pending hold`);
@@ -65,7 +66,10 @@ server starts paused, until postrider resume.`,
           `${from} cannot be relied on: ${faults.join("; ")}. Try: an earlier backup; nothing was restored.`,
         );
       }
-      folder.finish([...secrets, databaseEntry], way === "hold" ? pausable : []);
+      folder.finish([...secrets, databaseEntry], {
+        held: way === "hold" ? pausable : [],
+        failsPending: way === "fail",
+      });
       const { pending } = manifest.books;
       if (flags.has("--json")) {
         io.out(JSON.stringify({ restored: true, backup: from, dataDir: folder.path, pending, way, manifest }));
@@ -93,5 +97,6 @@ server starts paused, until postrider resume.`,
 function consequence(pending: number, way: (typeof ways)[number]): string {
   if (way === "hold") return "Deliveries and charges wait until postrider resume.";
   if (pending === 0) return "Nothing is delivered again.";
+  if (way === "fail") return "They fail when the server starts, and can then be replayed.";
   return "They are made when the server starts, again if they have been made since.";
 }

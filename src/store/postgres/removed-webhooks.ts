@@ -1,6 +1,7 @@
-import { webhookDisabled, webhookRemoved } from "../../domain/failure.ts";
+import { type Failure, serverRestored, webhookDisabled, webhookRemoved } from "../../domain/failure.ts";
 import { kindWithoutAnswer, movesOf } from "../../domain/failure-groups.ts";
 import { giveUp } from "../../domain/settlement.ts";
+import type { WebhookRef } from "../../domain/webhook.ts";
 import type { DeliveryVerbs } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
 import { endedStates } from "./ended-states.ts";
@@ -19,9 +20,7 @@ import type { WriteTransaction } from "./writes.ts";
 const lateMs = 60_000;
 
 /** A webhook that nothing goes out to any more. */
-interface Closed {
-  readonly tenantKey: number;
-  readonly webhookKey: number;
+interface Closed extends WebhookRef {
   /** When it was removed, or disabled. */
   readonly closedAt: number;
   readonly isRemoved: boolean;
@@ -50,23 +49,29 @@ export const failText = `with ended as (
     last_attempt_at, last_duration_ms, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint, type_hash, $7::bigint
   from ended returning replay_key::float8 as "replayKey"`;
 
-/** What waits for webhooks that are gone, or disabled. */
+/** Webhooks for which something waits that nobody owns: by its time, or behind another of its line. */
+const unownedText = `(select tenant_key::float8 as "tenantKey", webhook_key::float8 as "webhookKey" from pending
+    where owner is null order by webhook_key, next_attempt_at limit $1::int)
+  union all
+  (select tenant_key::float8, webhook_key::float8 from pending
+    where owner = ${heldBack} order by webhook_key, order_hash, event_seq limit $1::int)`;
+
+/** What waits for webhooks that are gone, or disabled; and all that waits, where nothing of it is to go out. */
 export function removalVerbs(
   { pool, writes, clock, node }: Connection,
   { groups }: Pick<HotPaths, "groups">,
-): Pick<DeliveryVerbs, "failUndeliverable"> {
+): Pick<DeliveryVerbs, "failUndeliverable" | "failPending"> {
   /** @returns replays of which runs have ended */
   async function fail(
-    webhook: Closed,
+    { tenantKey, webhookKey }: WebhookRef,
+    failure: Failure,
     records: readonly Waiting[],
     { tx, isGone }: { tx: WriteTransaction; isGone: boolean },
   ): Promise<number[]> {
     const now = tx.orderedNow;
-    const { tenantKey } = webhook;
     const { slot } = node();
-    const failure = webhook.isRemoved ? webhookRemoved : webhookDisabled;
     const { errorReason, errorCode, finishedAt } = giveUp(failure, now);
-    const kind = kindWithoutAnswer(failure, webhook.webhookKey);
+    const kind = kindWithoutAnswer(failure, webhookKey);
     await groups.learn([tenantKey]);
     // Of a deleted account nothing is counted any more.
     const failureKey = isGone ? null : groups.keyOf(tenantKey, kind);
@@ -89,7 +94,7 @@ export function removalVerbs(
     const lines = records.flatMap(({ orderHash }) => orderHash ?? []);
     await releaseNext(
       tx,
-      lines.map((orderHash) => ({ webhookKey: webhook.webhookKey, orderHash })),
+      lines.map((orderHash) => ({ webhookKey, orderHash })),
       now,
     );
     const runs = new Map<number, number>();
@@ -111,7 +116,8 @@ export function removalVerbs(
       if (isOpen) return { failed: 0, replayKeys: [] };
       await lockLines(tx, [webhookKey]);
       const records = await waitingFor(tx, webhook, limit);
-      const replayKeys = records.length === 0 ? [] : await fail(webhook, records, { tx, isGone });
+      const failure = isRemoved ? webhookRemoved : webhookDisabled;
+      const replayKeys = records.length === 0 ? [] : await fail(webhook, failure, records, { tx, isGone });
       if (records.length < limit && closedAt <= tx.now - lateMs) {
         // Those that a lane has under way were passed over.
         await tx.run(
@@ -122,11 +128,28 @@ export function removalVerbs(
       }
       return { failed: records.length, replayKeys };
     });
-    await completeReplays(
+    await complete(tenantKey, replayKeys);
+    return failed;
+  }
+
+  const complete = (tenantKey: number, replayKeys: readonly number[]) =>
+    completeReplays(
       pool,
       replayKeys.map((replayKey) => ({ tenantKey, replayKey })),
       clock.now(),
     );
+
+  /** Ends up to `limit` records of one webhook that nobody owns. @returns how many */
+  async function abandon(webhook: WebhookRef, limit: number): Promise<number> {
+    const { tenantKey, webhookKey } = webhook;
+    const { failed, replayKeys } = await writes.submit(async (tx) => {
+      const { gone: isGone } = await hold(tx, tenantKey);
+      await lockLines(tx, [webhookKey]);
+      const records = await unownedFor(tx, webhook, limit);
+      if (records.length === 0) return { failed: 0, replayKeys: [] };
+      return { failed: records.length, replayKeys: await fail(webhook, serverRestored, records, { tx, isGone }) };
+    });
+    await complete(tenantKey, replayKeys);
     return failed;
   }
 
@@ -157,16 +180,24 @@ export function removalVerbs(
       }
       return removed.length === limit || disabled.length === limit;
     },
+
+    async failPending(limit) {
+      const found = await pool.read<WebhookRef>(unownedText, [limit]);
+      const webhooks = new Map(found.map((webhook) => [webhook.webhookKey, webhook]));
+      let failed = 0;
+      for (const webhook of webhooks.values()) {
+        if (failed < limit) failed += await abandon(webhook, limit - failed);
+      }
+      return failed;
+    },
   };
 }
 
-/**
- * Records that wait for a webhook, locked, those that a lane has under way passed over. What nobody owns is in an index by
- * webhook; what somebody owns is looked for among all that the tenant has in the queue, as no index has it.
- */
-async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Closed, limit: number): Promise<Waiting[]> {
-  const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey",
-    failure_key::float8 as "failureKey", order_hash::float8 as "orderHash"`;
+const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey",
+  failure_key::float8 as "failureKey", order_hash::float8 as "orderHash"`;
+
+/** Records that wait for a webhook and that nobody owns, locked, those that a lane has under way passed over. */
+async function unownedFor({ run }: Transaction, { webhookKey }: WebhookRef, limit: number): Promise<Waiting[]> {
   // First, so that hardly anything behind them has to go.
   const held = await run<Waiting>(
     `select ${columns} from pending
@@ -181,11 +212,20 @@ async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Close
       order by webhook_key, next_attempt_at limit $2::int for update skip locked`,
     [webhookKey, limit - held.length],
   );
-  if (held.length + unowned.length === limit) return [...held, ...unowned];
-  const owned = await run<Waiting>(
+  return [...held, ...unowned];
+}
+
+/**
+ * As `unownedFor`, and then what somebody owns. What nobody owns is in an index by webhook; the rest is looked for among all
+ * that the tenant has in the queue, as no index has it.
+ */
+async function waitingFor(tx: Transaction, webhook: WebhookRef, limit: number): Promise<Waiting[]> {
+  const unowned = await unownedFor(tx, webhook, limit);
+  if (unowned.length === limit) return unowned;
+  const owned = await tx.run<Waiting>(
     `select ${columns} from pending where tenant_key = $1::bigint and webhook_key = $2::bigint and owner <> ${heldBack}
       order by event_seq desc limit $3::int for update skip locked`,
-    [tenantKey, webhookKey, limit - held.length - unowned.length],
+    [webhook.tenantKey, webhook.webhookKey, limit - unowned.length],
   );
-  return [...held, ...unowned, ...owned];
+  return [...unowned, ...owned];
 }

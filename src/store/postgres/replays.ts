@@ -10,7 +10,7 @@ import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
 import { noteAct } from "./audit.ts";
 import { bounded, readBounded } from "./bounded-read.ts";
 import type { Connection } from "./connection.ts";
-import { hold, holdLiving } from "./held-tenants.ts";
+import { type HeldTenant, hold, holdLiving } from "./held-tenants.ts";
 import { labelText, wholeLabel } from "./labels.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
@@ -26,6 +26,7 @@ import {
 } from "./replay-rows.ts";
 import { narrowingOf, nextEvents, select, takes } from "./replay-selection.ts";
 import { type RequeuedEvents, requeueEvents } from "./requeued-events.ts";
+import type { WriteTransaction } from "./writes.ts";
 
 /**
  * The oldest bulk replay of each tenant that has not ended is the one whose turn it is, also while its last runs end: the
@@ -42,6 +43,13 @@ export const nextTurnText = `select r.tenant_key::float8 as "tenantKey", r.key::
 export const leftText = `select tenant_key::float8 as "tenantKey", key::float8 as "replayKey" from replay ${replayCounts}
   where phase = 'queued'
     and replay.delivered + replay.failed + replay.superseded + c.delivered + c.failed + c.superseded >= queued`;
+
+const unendedColumns = `select key::float8 as key, phase, cursor_seq::float8 as "cursorSeq" from replay`;
+
+const unfinishedText = `select tenant_key::float8 as "tenantKey", key::float8 as "replayKey" from replay
+  where phase in ('waiting', 'queueing', 'queued')
+    and exists (select 1 from tenant where tenant.key = replay.tenant_key and deleted_at is null)
+  order by tenant_key, key limit $1::int`;
 
 /** How often it is looked for; it reads every replay that is queued and has not ended. */
 const lookForLeftEveryMs = 60_000;
@@ -198,27 +206,54 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
 
     cancelReplay: (tenantKey, replayId, now, act) =>
       writes.submit(async (tx) => {
-        const { tenant } = await holdLiving(tx, tenantKey);
+        const held = await holdLiving(tx, tenantKey);
         // Locked: nobody completes it meanwhile.
-        const [row] = await tx.run<Pick<ReplayRow, "key" | "phase" | "cursorSeq">>(
-          `select key::float8 as key, phase, cursor_seq::float8 as "cursorSeq" from replay
-            where tenant_key = $1::bigint and id = $2 for update`,
+        const [row] = await tx.run<UnendedRow>(
+          `${unendedColumns} where tenant_key = $1::bigint and id = $2 for update`,
           [tenantKey, replayId],
         );
         if (!row) return null;
-        const ref = { tenantKey, replayKey: row.key };
-        const cancellation = cancel(row, now);
-        if (cancellation?.hasRuns) {
-          await tx.run("update replay set is_returning = true where tenant_key = $1::bigint and key = $2::bigint", [
-            tenantKey,
-            row.key,
-          ]);
-          tx.changed({ ...changed(tenant), kind: "replay_cancelled", replayKey: row.key });
-        }
-        if (act && cancellation) await noteAct(tx, tenant.id, act);
-        return move(tx, ref, cancellation, nothing);
+        const { isCancelled, replay } = await cancelOne(tx, held, row, now);
+        if (act && isCancelled) await noteAct(tx, held.tenant.id, act);
+        return replay;
       }),
+
+    async cancelReplays(limit, now) {
+      const found = await pool.read<ReplayRef>(unfinishedText, [limit]);
+      for (const { tenantKey, replayKey } of found) {
+        await writes.submit(async (tx) => {
+          const held = await hold(tx, tenantKey);
+          const [row] = await tx.run<UnendedRow>(
+            `${unendedColumns} where tenant_key = $1::bigint and key = $2::bigint for update`,
+            [tenantKey, replayKey],
+          );
+          if (row && !held.gone) await cancelOne(tx, held, row, now);
+        });
+      }
+      return found.length;
+    },
   };
+}
+
+type UnendedRow = Pick<ReplayRow, "key" | "phase" | "cursorSeq">;
+
+/** Of a row that is locked. */
+async function cancelOne(
+  tx: WriteTransaction,
+  { tenant }: HeldTenant,
+  row: UnendedRow,
+  now: number,
+): Promise<{ isCancelled: boolean; replay: Replay }> {
+  const ref = { tenantKey: tenant.key, replayKey: row.key };
+  const cancellation = cancel(row, now);
+  if (cancellation?.hasRuns) {
+    await tx.run("update replay set is_returning = true where tenant_key = $1::bigint and key = $2::bigint", [
+      ref.tenantKey,
+      row.key,
+    ]);
+    tx.changed({ ...changed(tenant), kind: "replay_cancelled", replayKey: row.key });
+  }
+  return { isCancelled: cancellation !== null, replay: await move(tx, ref, cancellation, nothing) };
 }
 
 async function idsOf({ read }: Pool, tenantKey: number, seqs: readonly number[]): Promise<string[]> {

@@ -1,16 +1,23 @@
 import { beforeOf, returned } from "../../domain/cancelled-run.ts";
+import { changed } from "../../domain/change.ts";
 import { kindWithoutLine, movesOf } from "../../domain/failure-groups.ts";
+import type { Replay } from "../../domain/replay.ts";
+import { cancel } from "../../domain/replay-phase.ts";
+import { refusalOfWrite } from "../../domain/standing.ts";
 import { leaveState, moveState } from "../../domain/tenant-state.ts";
 import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
+import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
 import { stateNumber } from "./queries.ts";
 import { type ReplayRow, replayColumns, toReplay } from "./replay-rows.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-import type { WriteTransaction } from "./writer.ts";
+import { refuse, type WriteTransaction } from "./writer.ts";
 
-export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
+export type CancelledRuns = Pick<ReplayVerbs, "cancelReplay" | "cancelReplays" | "returnCancelled">;
+
+export interface PutBack {
   /** Records that wait for a cancelled replay become what they were; any other stays. Nobody owns them. */
   putBack(tx: WriteTransaction, keys: readonly number[]): void;
 }
@@ -27,11 +34,23 @@ interface WaitingRow {
   isHeldBack: number;
 }
 
-/** What waits for a cancelled replay, and is to wait no longer (`domain/cancelled-run.ts`). */
+/** Replays that are cancelled; and what waits for one, and is to wait no longer (`domain/cancelled-run.ts`). */
 export function createCancelledRuns(
-  { client, writer, hold, ownership }: Connection,
+  { client, writer, hold, ownership, audit }: Connection,
   failures: FailureLedger,
-): CancelledRuns {
+): { verbs: CancelledRuns } & PutBack {
+  const byId = client.prepare<ReplayRow, [string, number]>(
+    `select ${replayColumns} from replay where id = ?1 and tenant_key = ?2`,
+  );
+  const selectUnfinished = client.prepare<ReplayRow, [number]>(
+    `select ${replayColumns} from replay
+     where phase in ('waiting', 'queueing', 'queued')
+       and exists (select 1 from tenant where tenant.key = replay.tenant_key and deleted_at is null)
+     order by tenant_key, key limit ?1`,
+  );
+  const setCancelled = client.prepare(
+    `update replay set phase = ?2, cursor_seq = ?3, completed_at = ?4, is_returning = max(is_returning, ?5) where key = ?1`,
+  );
   const selectReturning = client.prepare<{ key: number; tenantKey: number; tenantId: string }, []>(
     `select replay.key, replay.tenant_key as tenantKey, tenant.id as tenantId
      from replay join tenant on tenant.key = replay.tenant_key where is_returning = 1 order by replay.key`,
@@ -97,10 +116,35 @@ export function createCancelledRuns(
     return record.state === "PENDING" || release() ? webhookKey : null;
   }
 
-  return {
-    putBack(tx, keys) {
-      for (const key of keys) putOneBack(tx, key);
-    },
+  /** @returns whether it had not ended */
+  function cancelOne(tx: WriteTransaction, { tenant }: HeldTenant, row: ReplayRow, now: number): boolean {
+    const cancellation = cancel(row, now);
+    if (!cancellation) return false;
+    const { phase, cursorSeq, completedAt, hasRuns } = cancellation;
+    setCancelled.run(row.key, phase, cursorSeq, completedAt, hasRuns ? 1 : 0);
+    if (hasRuns) tx.changed({ ...changed(tenant), kind: "replay_cancelled", replayKey: row.key });
+    return true;
+  }
+
+  const verbs: CancelledRuns = {
+    cancelReplay: (tenantKey, replayId, now, act) =>
+      writer.submit<Replay | null>((tx) => {
+        const held = hold(tx, tenantKey);
+        const refusal = refusalOfWrite(held);
+        if (refusal) return refuse(refusal);
+        const row = byId.get(replayId, tenantKey);
+        if (!row) return null;
+        const isCancelled = cancelOne(tx, held, row, now);
+        if (act && isCancelled) audit.note(tx, held.tenant.id, act);
+        return toReplay(replayAt.get(row.key));
+      }),
+
+    cancelReplays: (limit, now) =>
+      writer.submit<number>((tx) => {
+        const rows = selectUnfinished.all(limit);
+        for (const row of rows) cancelOne(tx, hold(tx, row.tenantKey), row, now);
+        return rows.length;
+      }),
 
     async returnCancelled(limit) {
       if (!selectReturning.get()) return null;
@@ -119,6 +163,13 @@ export function createCancelledRuns(
         }
         return isOwned ? "owned" : null;
       });
+    },
+  };
+
+  return {
+    verbs,
+    putBack(tx, keys) {
+      for (const key of keys) putOneBack(tx, key);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { type DueDelivery, deliveryStates } from "../../domain/delivery.ts";
-import { webhookDisabled, webhookRemoved } from "../../domain/failure.ts";
+import { serverRestored, webhookDisabled, webhookRemoved } from "../../domain/failure.ts";
 import { kindOf, movesOf } from "../../domain/failure-groups.ts";
 import { asQueued, type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
@@ -26,7 +26,7 @@ export function deliveryVerbs(
   failures: FailureLedger,
   waiting: WaitingRecords,
   { mayGrow }: Growth,
-): Pick<DeliveryVerbs, "settle" | "completeResponseBody" | "failUndeliverable"> {
+): Pick<DeliveryVerbs, "settle" | "completeResponseBody" | "failUndeliverable" | "failPending"> {
   /** Only a record that is in the state and the run that were decided about. */
   const updateRecord = client.prepare(
     `update delivery
@@ -88,6 +88,11 @@ export function deliveryVerbs(
   const selectWaiting = client.prepare<WaitingRecord, [number, number]>(
     `select ${waitingColumns} from delivery where state = 0 and webhook_key = ?1 limit ?2`,
   );
+  const selectUnowned = client.prepare<WaitingRecord, [number, string]>(
+    `select ${waitingColumns} from delivery where state = 0 and webhook_key > 0
+       and key not in (select value from json_each(?2)) limit ?1`,
+  );
+
   /** @param countedBy key of the record whose count of attempts is the attempt's number */
   function log({ delivery, attempt }: Settlement, countedBy: number): number {
     const key = rowKeys.nextAttempt();
@@ -245,5 +250,12 @@ export function deliveryVerbs(
         return true;
       }
     },
+
+    failPending: (limit) =>
+      writer.submit<number>((tx) => {
+        const records = selectUnowned.all(limit, ownership.listAll());
+        for (const record of records) waiting.fail(tx, record, serverRestored);
+        return records.length;
+      }),
   };
 }

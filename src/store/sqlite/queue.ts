@@ -5,7 +5,7 @@ import type { TraceContext } from "../../domain/trace-context.ts";
 import { limitsOf, type WebhookLimits, type WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane, DueRange } from "../deliveries.ts";
-import type { CancelledRuns } from "./cancelled-runs.ts";
+import type { PutBack } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
 import { wholeLabel } from "./replay-rows.ts";
@@ -43,7 +43,7 @@ const ever: DueRange = { after: -1, until: Number.MAX_SAFE_INTEGER };
 export function queueVerbs(
   { client, writer, ownership, reportDamage }: Connection,
   waiting: WaitingRecords,
-  cancelledRuns: Pick<CancelledRuns, "putBack">,
+  cancelledRuns: PutBack,
 ): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
   const selectLanes = client.prepare<DueLane, [number, number, string]>(`
     with recursive lane (webhook_key) as (${pendingWebhooks}),

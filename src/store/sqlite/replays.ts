@@ -1,17 +1,16 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
 import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
-import { changed } from "../../domain/change.ts";
 import { type DeliveryRef, deliveryStates } from "../../domain/delivery.ts";
 import { join, rejoin } from "../../domain/order.ts";
 import { cutLabel, filterText, type Replay, type ReplayFilter } from "../../domain/replay.ts";
 import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
 import { type ReplayedRecord, type Replaying, requeue } from "../../domain/requeue.ts";
-import { refusalOfWrite } from "../../domain/standing.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import { orderHashFor } from "../order-hash.ts";
 import type { ReplayVerbs, Requeued } from "../store.ts";
+import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
@@ -48,7 +47,7 @@ export function replayVerbs(
   ledger: ReplayLedger,
   failures: FailureLedger,
   { mayGrow }: Growth,
-): Omit<ReplayVerbs, "returnCancelled"> {
+): Omit<ReplayVerbs, keyof CancelledRuns> {
   const { client, writer, hold, rowKeys, ownership, reportDamage, audit } = connection;
 
   const insert = client.prepare(
@@ -124,8 +123,6 @@ export function replayVerbs(
        completed_at = ?6
      where key = ?1`,
   );
-
-  const beginReturning = client.prepare("update replay set is_returning = 1 where key = ?1");
 
   /** Null: it stays where it is. */
   function move(
@@ -371,23 +368,6 @@ export function replayVerbs(
       const row = byKey.get(replayKey);
       return row ? toReplay(row) : null;
     },
-
-    cancelReplay: (tenantKey, replayId, now, act) =>
-      writer.submit<Replay | null>((tx) => {
-        const held = hold(tx, tenantKey);
-        const refusal = refusalOfWrite(held);
-        if (refusal) return refuse(refusal);
-        const row = byId.get(replayId, tenantKey);
-        if (!row) return null;
-        const cancellation = cancel(row, now);
-        move(row.key, cancellation, { queued: 0, skipped: 0 });
-        if (cancellation?.hasRuns) {
-          beginReturning.run(row.key);
-          tx.changed({ ...changed(held.tenant), kind: "replay_cancelled", replayKey: row.key });
-        }
-        if (act && cancellation) audit.note(tx, held.tenant.id, act);
-        return toReplay(byKey.get(row.key));
-      }),
   };
 }
 

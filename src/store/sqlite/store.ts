@@ -169,7 +169,7 @@ export function openSqliteStore({
     ...deliveryVerbs(connection, ledger, failures, waiting, { mayGrow }),
     ...orderVerbs(connection),
     ...replayVerbs(connection, ledger, failures, { mayGrow }),
-    returnCancelled: cancelledRuns.returnCancelled,
+    ...cancelledRuns.verbs,
     ...statVerbs(connection),
     ...inboxVerbs(connection),
     ...auditVerbs(connection),

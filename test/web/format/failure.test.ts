@@ -32,6 +32,7 @@ describe("the reason of a failure is short, and is explained with what to do:", 
     ["interrupted", "Interrupted"],
     ["no_webhook", "No webhook was registered"],
     ["webhook_removed", "Webhook removed"],
+    ["server_restored", "Server restored"],
     ["unreadable", "Event damaged"],
   ])("%s: %s", (code, short) => {
     expect(explain(code).short).toBe(short);

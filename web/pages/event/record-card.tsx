@@ -8,6 +8,7 @@ import { LinkButton } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { now } from "../../parts/time.tsx";
+import { holdsDeliveries } from "../../session/server.ts";
 import { curlOfEvent } from "../events/event-curl.ts";
 import { attemptsInWords } from "../events/record.ts";
 import { AttemptRow, clockTime } from "./attempt.tsx";
@@ -150,6 +151,7 @@ function Timeline({ runs }: { runs: readonly Run[] }) {
 
 function Next({ at }: { at: string | null }) {
   const ms = at === null ? 0 : Date.parse(at);
+  if (holdsDeliveries()) return <p class="record-next">Next attempt when deliveries resume</p>;
   if (ms <= now.value) return <p class="record-next">Next attempt now</p>;
   return (
     <p class="record-next">

@@ -4,8 +4,11 @@ import { withoutQuery } from "../../format/shorten.ts";
 import { duration, relativeTime } from "../../format/time.ts";
 import type { ListedRecord } from "./record.ts";
 
-/** "HTTP 503 · 41 ms · 3 tries · next in 4 min" */
-export function outcomeOf(record: ListedRecord, nowMs: number): string {
+/**
+ * "HTTP 503 · 41 ms · 3 tries · next in 4 min"
+ * @param isHeld the operator holds back all deliveries
+ */
+export function outcomeOf(record: ListedRecord, nowMs: number, isHeld = false): string {
   const { state, errorReason, statusCode, attempts, lastDurationMs, nextAttemptAt } = record;
   const reason = errorReason === null ? null : withoutQuery(explainFailure(record, errorReason).short);
   const tried = attempts === 0 ? null : attempts === 1 ? "1 try" : `${count(attempts)} tries`;
@@ -19,6 +22,10 @@ export function outcomeOf(record: ListedRecord, nowMs: number): string {
   if (state === "FAILED") return said(reason ?? "Failed");
   if (record.heldBack) return said(reason ?? "Waiting", "held back by an earlier one of its key");
   const next = nextAttemptAt === null ? null : Date.parse(nextAttemptAt);
-  const soon = next === null || next <= nowMs ? "next now" : `next ${relativeTime(next, nowMs)}`;
+  const soon = isHeld
+    ? "next when deliveries resume"
+    : next === null || next <= nowMs
+      ? "next now"
+      : `next ${relativeTime(next, nowMs)}`;
   return said(reason ?? "Waiting", attempts === 0 ? null : soon);
 }

@@ -3,6 +3,7 @@ import { shortenId, withoutQuery } from "../../format/shorten.ts";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now, Time } from "../../parts/time.tsx";
+import { holdsDeliveries } from "../../session/server.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { ListedRecord } from "./record.ts";
 
@@ -56,7 +57,7 @@ export function EventRow({
           class={`event-outcome ${state === "FAILED" ? "bad" : "soft"}`}
           title={withoutQuery(record.errorReason ?? "")}
         >
-          {outcomeOf(record, now.value)}
+          {outcomeOf(record, now.value, holdsDeliveries())}
         </span>
         <span class="soft event-time">
           <Time at={ingestionTimestamp} />

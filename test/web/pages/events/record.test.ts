@@ -84,6 +84,12 @@ describe("a row says", () => {
   });
 });
 
+test("a row of a server that holds back deliveries does not say when the next attempt is", () => {
+  const waiting = { ...record, ...failure, attempts: 3, nextAttemptAt: "2026-03-01T12:04:00.000Z" };
+  expect(outcomeOf(waiting, now, true)).toBe("HTTP 503 · 3 tries · next when deliveries resume");
+  expect(outcomeOf(record, now, true)).toBe("Waiting");
+});
+
 describe("the stream changes a row", () => {
   test("that nothing holds back any more", () => {
     const nextAttemptAt = "2026-03-01T12:05:00.000Z";
