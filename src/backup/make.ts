@@ -5,6 +5,7 @@ import { compress } from "./compression.ts";
 import { encrypt } from "./encryption.ts";
 import type { Manifest } from "./manifest.ts";
 import type { Place } from "./place.ts";
+import { checkRoomForLog } from "./room.ts";
 
 export interface MakeOptions extends Pick<ArchiveOptions, "secrets" | "hasMasterKey" | "now" | "onProgress"> {
   dataDir: string;
@@ -12,6 +13,8 @@ export interface MakeOptions extends Pick<ArchiveOptions, "secrets" | "hasMaster
   name: string;
   /** Who can read it; nobody in particular: it is not encrypted. */
   recipients: readonly string[];
+  /** On the data directory's disk, for its server. */
+  leaveFreeBytes: number;
   clock: Clock;
   signal: AbortSignal;
 }
@@ -24,13 +27,15 @@ const restShare = 0.25;
  * @throws StartupError with what to do; then nothing is left of it
  */
 export async function makeBackup(options: MakeOptions): Promise<{ manifest: Manifest; bytes: number }> {
-  const { dataDir, place, name, recipients, clock, signal } = options;
+  const { dataDir, place, name, recipients, leaveFreeBytes, clock, signal } = options;
   const snapshot = openSnapshot(dataDir);
   try {
     const { manifest, chunks } = createArchive({ ...options, snapshot });
+    const logBytes = snapshot.logBytes();
     let restedAt = clock.monotonicMs();
     const rest = async () => {
       signal.throwIfAborted();
+      if (snapshot.logBytes() > logBytes) checkRoomForLog(dataDir, leaveFreeBytes);
       await sleep(clock, ((clock.monotonicMs() - restedAt) * restShare) / (1 - restShare));
       restedAt = clock.monotonicMs();
     };

@@ -1,5 +1,5 @@
 import { constants, Database } from "bun:sqlite";
-import { closeSync, existsSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { isDamage } from "../sqlite/damage.ts";
@@ -17,6 +17,8 @@ export interface Snapshot {
   books(): Books;
   /** The file that SQLite would have made of it, in order. A chunk is good until the next one is asked for. */
   chunks(): Generator<Uint8Array>;
+  /** Of the log at present: it grows for as long as the snapshot is open. */
+  logBytes(): number;
   close(): void;
 }
 
@@ -27,8 +29,8 @@ const mostTries = 1_000;
 const lockByte = 2 ** 30;
 
 /**
- * Takes a snapshot of the database of a data directory, whether or not a server runs on it. Nothing is written, and neither
- * the copy nor what it takes of memory or disk grows with the database: SQLite's own ways would either write all of it to
+ * Takes a snapshot of the database of a data directory, whether or not a server runs on it. Nothing is written, and what
+ * it takes of memory does not grow with the database: SQLite's own ways would either write all of it to
  * the disk first (`VACUUM INTO`), or begin again at each commit of another process (its backup interface).
  *
  *   a read transaction holds the moment: until it ends, no frame of the log that it sees is overwritten, and only those
@@ -80,6 +82,7 @@ export function openSnapshot(dataDir: string): Snapshot {
       schema: standingOf(connection).schema,
       books: () => readBooks(connection),
       chunks: () => readChunks({ file, log, pageBytes, pages, frames }),
+      logBytes: () => fstatSync(log).size,
       close,
     };
   } catch (error) {
