@@ -104,7 +104,7 @@ export interface App extends Pick<OpenedStore, "store" | "sandboxBooks"> {
    * @returns false when attempts were broken off; they are made again at the next start
    */
   stop(): Promise<boolean>;
-  /** As `stop`, for a server that is succeeded: nothing is turned away. @returns false when the successor has died */
+  /** As `stop`, for a server that is succeeded: nothing is turned away. @returns false when no successor lives */
   handOver(successor: Successor): Promise<boolean>;
   /** See `Listener`. */
   keepPort(): boolean;
@@ -194,6 +194,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     onStorageFailure: (errorClass) => metrics.storageFailed(errorClass),
   });
   const { hasRoom } = machine.disk;
+  /** Another process of this machine is what this one was. */
+  let hasLeftHome = false;
   const operatorToken = createOperatorToken({ initial: secrets.operatorToken, home, log });
   const backups = createBackups({
     url: config.databaseUrl === null ? config.backupUrl : null,
@@ -524,15 +526,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     async handOver(successor) {
       server.sendElsewhere();
       announceEnd();
-      const left = await stopWork();
-      // A conversation with a mail server may take seconds, and nobody is to wait for it at the successor.
-      await mail?.stop();
-      await successor.takePort();
-      hub.closeAll();
-      answers.closeAll();
-      await leaveConnections();
-      await close(left);
-      return successor.enter();
+      return config.databaseUrl === null ? handOverAlone(successor) : handOverShared(successor);
     },
   };
 
@@ -544,13 +538,35 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     return true;
   }
 
+  async function handOverAlone(successor: Successor): Promise<boolean> {
+    const left = await stopWork();
+    // A conversation with a mail server may take seconds, and nobody is to wait for it at the successor.
+    await mail?.stop();
+    await successor.takePort();
+    await leavePort();
+    await close(left);
+    return successor.enter();
+  }
+
+  /** Where several servers may be, the successor is one beside this one: nothing waits for attempts that are in flight here. */
+  async function handOverShared(successor: Successor): Promise<boolean> {
+    await successor.takePort();
+    leaveHome();
+    const isSucceeded = await successor.enter();
+    const [left] = await Promise.all([stopWork(), leavePort()]);
+    await close(left);
+    return isSucceeded;
+  }
+
   function announceEnd(): void {
     const url = address.localUrl();
     if (url !== "") home.announce({ pid: process.pid, url, stopping: true }, warn);
   }
 
   /** What has come is answered; what waits at the successor meanwhile does not wait for a client that takes its time. */
-  async function leaveConnections(): Promise<void> {
+  async function leavePort(): Promise<void> {
+    hub.closeAll();
+    answers.closeAll();
     await sleep(clock, stragglerMs);
     for (let waitedMs = 0; server.underWay() > 0 && waitedMs < stragglerMs; waitedMs += 5) await sleep(clock, 5);
     server.turnAway();
@@ -571,10 +587,17 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     await lastAnswers();
     machine.descriptors.stop();
     await store.close();
-    beacon?.stop();
-    home.release();
+    leaveHome();
     log.write("info", "server.stopped", { brokenOff: left });
     return left === 0;
+  }
+
+  /** Lets another process of this machine be what this one was. */
+  function leaveHome(): void {
+    if (hasLeftHome) return;
+    hasLeftHome = true;
+    beacon?.stop();
+    home.release();
   }
 
   async function openStoreHere(): Promise<OpenedStore> {
@@ -592,7 +615,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
               nodeName,
               durability,
               lastNode: home.lastNode(),
-              noteNode: home.noteNode,
+              noteNode: (mark: string) => void (hasLeftHome || home.noteNode(mark)),
               onBeat: machine.storage.committed,
               ...(onTime && { onTime }),
             };

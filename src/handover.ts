@@ -13,6 +13,16 @@
  *                          ── released ──▶   enters the data directory, opens the database, answers what it held
  *
  * The database has one owner at any time: the successor waits for the lock of the data directory, as every start does.
+ *
+ * A database that servers may share has room for both: the predecessor gives away port and data directory at once, and lets its
+ * attempts in flight end as a node beside its successor.
+ *
+ * Who dies on the way:
+ *
+ *   successor, before it is ready            the predecessor goes on
+ *   successor, before it was released        the predecessor starts another one in its place; if that dies, too, it ends with a failure
+ *   predecessor                              everything is free then, and the successor enters
+ *   successor, after it was released         a server that has died: its supervisor starts it anew
  */
 
 /** What the successor says. */
@@ -25,22 +35,22 @@ export type SuccessorMessage =
 /** What the predecessor says. */
 export type PredecessorMessage = { readonly kind: "leaving" } | { readonly kind: "released" };
 
-/** The successor, as its predecessor sees it once it is ready. */
+/** The successor, as its predecessor sees it once it is ready. If it dies before it was told to enter, another one takes its place, once. */
 export interface Successor {
   readonly pid: number;
   readonly version: string;
-  /** Has the port's new connections go to it. Resolves when they do, or when it has died. */
+  /** Has the port's new connections go to it. Resolves when they do, or when there is none to take them. */
   takePort(): Promise<void>;
   /**
    * Port, database and data directory are free.
-   * @returns false when it has died meanwhile: nobody serves them then
+   * @returns false when none lives: nobody serves them then
    */
-  enter(): boolean;
+  enter(): Promise<boolean>;
 }
 
 /** The predecessor, as its successor sees it. */
 export interface Predecessor {
   say(message: SuccessorMessage): void;
-  /** Resolves when it says so, or is gone: then everything is free, too. */
-  heard(kind: PredecessorMessage["kind"]): Promise<void>;
+  /** @returns true when it says so; false when it is gone: then everything is free, too */
+  heard(kind: PredecessorMessage["kind"]): Promise<boolean>;
 }

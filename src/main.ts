@@ -88,6 +88,7 @@ function readPredecessor(): Predecessor | null {
     say: (message) => void (isGone || process.send?.(message)),
     async heard(kind) {
       while (!isGone && !heard.has(kind)) await new Promise<void>((resolve) => (wake = resolve));
+      return heard.has(kind);
     },
   };
 }

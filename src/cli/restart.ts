@@ -17,31 +17,39 @@ export const restartCommand: Command = {
   flags: [jsonFlag, dataDirFlag],
   summary: "Start the running server anew, for another version, without a gap",
   details: `The running server starts the program that now lies where it was started from, with the same
-arguments and environment, and hands port and data over once its attempts in flight have ended.
-No request is refused meanwhile. If the new one cannot start, the old one goes on. On Linux.`,
+arguments and environment, and hands port and data over once its attempts in flight have ended
+(on PostgreSQL at once). No request is refused meanwhile. If the new one cannot start, the old
+one goes on. On Linux.`,
   async run({ flags }, io) {
     const { dataDir } = loadConfig(io.env, flags);
     const before = readServerFile(dataDir)?.pid ?? null;
     const answer = await createOperatorClient(dataDir).send("POST", "/operator/restart");
     const successor = answer as { pid: number; version: string };
     io.progress(`Process ${successor.pid} is ready and waits for attempts in flight to end`);
-    await untilItServes(dataDir, successor.pid, systemClock).finally(() => io.progress(""));
-    if (flags.has("--json")) io.out(JSON.stringify({ from: before, to: successor.pid, version: successor.version }));
+    const pid = await successorThatServes(dataDir, { before, announced: successor.pid }, systemClock).finally(() =>
+      io.progress(""),
+    );
+    if (flags.has("--json")) io.out(JSON.stringify({ from: before, to: pid, version: successor.version }));
     else {
       const change = successor.version === version ? version : `version ${successor.version}`;
-      io.out(`Process ${successor.pid} (${change}) has taken over from process ${before}.`);
+      io.out(`Process ${pid} (${change}) has taken over from process ${before}.`);
     }
     return exitCode.ok;
   },
 };
 
-async function untilItServes(dataDir: string, pid: number, clock: Clock): Promise<void> {
+/** The one that was announced, or another one that was started in its place. @returns its number */
+async function successorThatServes(
+  dataDir: string,
+  { before, announced }: { before: number | null; announced: number },
+  clock: Clock,
+): Promise<number> {
   const startedAt = clock.monotonicMs();
   for (;;) {
     const server = readServerFile(dataDir);
-    if (server?.pid === pid && !server.stopping) return;
+    if (server && server.pid !== before && !server.stopping) return server.pid;
     if (clock.monotonicMs() - startedAt > patienceMs) {
-      throw new StartupError(`Process ${pid} was ready but has not taken over. Try: look at the server's log.`);
+      throw new StartupError(`Process ${announced} was ready but has not taken over. Try: look at the server's log.`);
     }
     await sleep(clock, lookEveryMs);
   }

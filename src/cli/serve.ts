@@ -71,7 +71,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   });
   const ended = new AbortController();
   void asked.then(() => ended.abort());
-  const reception = io.predecessor === null ? null : await succeedTo(io.predecessor, given, io.env);
+  const succession = io.predecessor === null ? null : await succeedTo(io.predecessor, given, io.env);
   const isFirstStart = !operatorTokenIsIn(given.dataDir);
   const takesSnapshot = !flags.has(noSnapshotFlag.name);
   const { signal: ending } = ended;
@@ -93,9 +93,10 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     log,
     secrets,
     storeFolder,
-    home: dataDir,
+    // A node that lives gives back what it owns by itself.
+    home: succession?.predecessorLives ? { ...dataDir, lastNode: () => null } : dataDir,
     inForce: settingsInForce(settings, config),
-    reception,
+    reception: succession?.reception ?? null,
     restart,
     runOwn: createRunOwn(io.env, config.dataDir),
     ...(onTime && { onTime }),
@@ -115,7 +116,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     log.write("info", "server.succeeded", { byProcess: why.pid, version: why.version });
     if (await app.handOver(why)) return exitCode.ok;
     // A supervisor starts anew what ends like this.
-    log.write("error", "server.successor_died", { process: why.pid });
+    log.write("error", "server.not_succeeded", {});
     return exitCode.failed;
   }
   log.write("info", "server.stopping", { signal: why });

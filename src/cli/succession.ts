@@ -3,11 +3,12 @@ import type { App } from "../app.ts";
 import type { Config } from "../config.ts";
 import { StartupError, unavailable } from "../domain/errors.ts";
 import type { Predecessor, Successor } from "../handover.ts";
+import { systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import type { Restart } from "../operator/restart-routes.ts";
 import { openReception, type Reception } from "../reception.ts";
-import { storeFits } from "../store/open.ts";
+import { sharedStoreFits, storeFits } from "../store/open.ts";
 import { endsWithThisProcess, tellSupervisor } from "../supervisor.ts";
 import { version } from "../version.ts";
 import type { Io } from "./io.ts";
@@ -33,7 +34,11 @@ export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
     try {
       if (!app()?.keepPort()) throw refuse("its port cannot be shared, or changes its certificate. Try: again in 10 s");
       log.write("info", "server.restarting", {});
-      const successor = await startSuccessor(io.args, io.env);
+      const successor = await startSuccessor({
+        args: io.args,
+        env: io.env,
+        onDeath: (pid) => log.write("warn", "server.successor_died", { process: pid }),
+      });
       succeed(successor);
       return { pid: successor.pid, version: successor.version };
     } catch (error) {
@@ -44,12 +49,20 @@ export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
   };
 }
 
+export interface Succession {
+  readonly reception: Reception;
+  /** It said that it leaves, and may have attempts under way; else it has ended. */
+  readonly predecessorLives: boolean;
+}
+
 /**
  * Waits until the predecessor has left, and holds what comes to the port meanwhile.
  * @throws StartupError when this program could not take over; then nothing has changed
  */
-export async function succeedTo(predecessor: Predecessor, config: Config, env: Io["env"]): Promise<Reception> {
-  if (config.databaseUrl === null && !storeFits(config.dataDir)) {
+export async function succeedTo(predecessor: Predecessor, config: Config, env: Io["env"]): Promise<Succession> {
+  const { databaseUrl: url } = config;
+  const fits = url === null ? storeFits(config.dataDir) : await sharedStoreFits({ url, clock: systemClock });
+  if (!fits) {
     throw new StartupError(
       "The database is of another version's schema, and is upgraded by a start. Try: stop the server, then start this version.",
     );
@@ -65,6 +78,5 @@ export async function succeedTo(predecessor: Predecessor, config: Config, env: I
   // Before the predecessor ends: its end would be that of the service.
   tellSupervisor([`MAINPID=${process.pid}`], env);
   predecessor.say({ kind: "steered" });
-  await predecessor.heard("released");
-  return reception;
+  return { reception, predecessorLives: await predecessor.heard("released") };
 }

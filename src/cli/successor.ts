@@ -5,12 +5,70 @@ import { successorVariable } from "./successor-variable.ts";
 
 /** A large executable on a cold disk takes some seconds to load. */
 const readyPatienceMs = 30_000;
+/** For one system call and two messages. */
+const steerPatienceMs = 5_000;
+
+export interface SuccessorOptions {
+  /** Of the program. */
+  args: readonly string[];
+  env: NodeJS.ProcessEnv;
+  /** One has died before everything was its own; another one is started in its place, once. */
+  onDeath(pid: number): void;
+}
 
 /**
  * Starts this program anew, with the same arguments and environment: a new version, if its file was replaced.
  * @throws DomainError with its own words when it does not become ready; then it is gone, and has changed nothing
  */
-export async function startSuccessor(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Successor> {
+export async function startSuccessor({ args, env, onDeath }: SuccessorOptions): Promise<Successor> {
+  const first = await launch(args, env);
+  let latest = first;
+  let mayReplace = true;
+
+  /** @returns null when there is none */
+  async function living(): Promise<Candidate | null> {
+    if (latest.isAlive()) return latest;
+    onDeath(latest.pid);
+    if (!mayReplace) return null;
+    mayReplace = false;
+    try {
+      latest = await launch(args, env);
+      return latest;
+    } catch {
+      return null;
+    }
+  }
+
+  /** @returns one that has the port; null when there is none */
+  async function steered(): Promise<Candidate | null> {
+    const candidate = await living();
+    return candidate === null || (await candidate.takePort()) ? candidate : steered();
+  }
+
+  return {
+    pid: first.pid,
+    version: first.version,
+    takePort: async () => void (await steered()),
+    async enter() {
+      const candidate = await steered();
+      candidate?.release();
+      return candidate !== null;
+    },
+  };
+}
+
+/** A process that is ready to succeed this one. */
+interface Candidate {
+  readonly pid: number;
+  readonly version: string;
+  isAlive(): boolean;
+  /** Asked again, it has it. @returns false when it has died, or does not answer and was ended for that */
+  takePort(): Promise<boolean>;
+  /** It may enter, and lives on when this process ends. */
+  release(): void;
+}
+
+async function launch(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Candidate> {
   const said = new Map<SuccessorMessage["kind"], (message: SuccessorMessage) => void>();
   const hears = <K extends SuccessorMessage["kind"]>(kind: K) =>
     new Promise<Extract<SuccessorMessage, { kind: K }>>((resolve) => said.set(kind, resolve as never));
@@ -22,35 +80,42 @@ export async function startSuccessor(args: readonly string[], env: NodeJS.Proces
     stdio: ["inherit", "inherit", "inherit"],
     ipc: (message) => said.get((message as SuccessorMessage).kind)?.(message as SuccessorMessage),
   });
-  const patience = AbortSignal.timeout(readyPatienceMs);
-  const late = new Promise<null>((resolve) => patience.addEventListener("abort", () => resolve(null)));
-  const answer = await Promise.race([answers, child.exited.then(() => null), late]);
+  const isAlive = () => child.exitCode === null && child.signalCode === null;
+  const died = child.exited.then(() => null);
+  const answer = await Promise.race([answers, died, after(readyPatienceMs)]);
   if (answer?.kind !== "ready") {
+    const { exitCode, signalCode } = child;
     child.kill("SIGKILL");
-    throw unavailable(wordsFor(answer?.message ?? null, child.exitCode), "not_restarted", 5);
+    throw unavailable(wordsFor(answer?.message ?? null, signalCode ?? exitCode), "not_restarted", 5);
   }
   const say = (message: PredecessorMessage) => {
-    if (child.exitCode === null) child.send(message);
+    if (isAlive()) child.send(message);
   };
   return {
     pid: child.pid,
     version: answer.version,
+    isAlive,
     async takePort() {
       say({ kind: "leaving" });
-      await Promise.race([steered, child.exited]);
+      const has = await Promise.race([steered, died, after(steerPatienceMs)]);
+      if (has !== null && isAlive()) return true;
+      child.kill("SIGKILL");
+      await died;
+      return false;
     },
-    enter() {
-      if (child.exitCode !== null || child.signalCode !== null) return false;
+    release() {
       say({ kind: "released" });
       child.disconnect();
       child.unref();
-      return true;
     },
   };
 }
 
-function wordsFor(message: string | null, code: number | null): string {
+const after = (ms: number): Promise<null> =>
+  new Promise((resolve) => AbortSignal.timeout(ms).addEventListener("abort", () => resolve(null)));
+
+function wordsFor(message: string | null, end: NodeJS.Signals | number | null): string {
   if (message !== null) return `The successor did not start, and this server goes on: ${message}`;
-  if (code !== null) return `The successor ended with code ${code}, and this server goes on. Try: look at its log.`;
+  if (end !== null) return `The successor ended with ${end}, and this server goes on. Try: look at its log.`;
   return `The successor was not ready within ${readyPatienceMs / 1000} s, and this server goes on. Try: stop this one and start it again.`;
 }

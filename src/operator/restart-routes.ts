@@ -22,7 +22,7 @@ export function restartRoutes({ restart }: RestartRouteDeps): ErasedEndpoint[] {
         tag: "Operator",
         summary: "Start the program anew without a gap",
         description:
-          "Starts the program that lies where this one was started from, with the same arguments, and hands port and data over to it. No request is refused meanwhile. Answers once the successor is ready; it takes over when attempts in flight have ended, within 8 s. If it is not, nothing changes.",
+          "Starts the program that lies where this one was started from, with the same arguments, and hands port and data over to it. No request is refused meanwhile. Answers once the successor is ready; it takes over when attempts in flight have ended, within 8 s, or at once where servers share the database. If it is not, nothing changes.",
         access: "operator",
         responses: {
           202: {

@@ -45,6 +45,12 @@ export const compactStore = (options: CompactOptions): Promise<Compacted | null>
 /** Whether a store that another process may have open needs no upgrade, and is of no newer program either. */
 export const storeFits = (dataDir: string): boolean => isOfThisSchema(dataDir);
 
+/** As `storeFits`, of a database that servers share. What a start needs of this program is loaded by then. */
+export async function sharedStoreFits(options: Pick<PostgresOptions, "url" | "clock">): Promise<boolean> {
+  const [{ isOfThisSchema }] = await Promise.all([import("./postgres/migrations.ts"), import("./postgres/store.ts")]);
+  return isOfThisSchema(options);
+}
+
 /** Seals all of a store that no server has open with another master key, or nothing. See `rotateKey`. */
 export const rotateStoreKey = (options: RotateKeyOptions): RotatedKey => rotateKey(options);
 

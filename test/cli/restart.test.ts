@@ -1,26 +1,50 @@
 import { Database } from "bun:sqlite";
-import { afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { Agent, type RequestOptions, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exitCode } from "../../src/cli/io.ts";
 import { runCommand } from "../../src/cli/run.ts";
 import { readServerFile } from "../../src/data-dir.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 /** `postrider restart`, with real processes (`src/handover.ts`). Ports are shared on Linux only. */
 
-const folder = mkdtempSync(join(tmpdir(), "postrider-restart-"));
+let folder: string;
 let server: ServerProcess;
 
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "postrider-restart-"));
+});
 afterEach(async () => {
   const pid = readServerFile(folder)?.pid;
   if (pid !== undefined) process.kill(pid, "SIGKILL");
   await server.exited;
   rmSync(folder, { recursive: true, force: true });
 });
+
+async function start(port: number) {
+  server = startServerProcess(folder, { POSTRIDER_PORT: String(port), POSTRIDER_MIN_FREE_DISK: "0" });
+  const { url } = await server.logged("server.started");
+  const call = async (method: string, path: string, body?: unknown, token?: string) => {
+    const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
+    const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
+    return (await (await fetch(`${url}${path}`, init)).json()) as any;
+  };
+  return call;
+}
+
+async function openAccount(call: Awaited<ReturnType<typeof start>>) {
+  const account = await call("POST", "/v1/tenants", {});
+  const login = { loginId: account.tenant_id, password: account.password };
+  const { token } = await call("POST", "/v1/tenants/auth/login", login);
+  const [{ key }] = await call("GET", "/v1/tenants/api-keys", undefined, token);
+  return { token: token as string, key: key as string };
+}
 
 function freePort(): number {
   const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
@@ -72,17 +96,9 @@ function createClients(port: number, options: RequestOptions, body: string) {
 describe.skipIf(process.platform !== "linux")("a restart", () => {
   test("refuses no request and loses no event; what the next program cannot take over, this one keeps", async () => {
     const port = freePort();
-    server = startServerProcess(folder, { POSTRIDER_PORT: String(port), POSTRIDER_MIN_FREE_DISK: "0" });
-    const { url } = await server.logged("server.started");
-    const post = async (path: string, body: unknown, token?: string) => {
-      const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
-      const init = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
-      // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
-      return (await (await fetch(`${url}${path}`, init)).json()) as any;
-    };
-    const account = await post("/v1/tenants", {});
-    const { token } = await post("/v1/tenants/auth/login", { loginId: account.tenant_id, password: account.password });
-    const [{ key }] = await post("/v1/tenants/api-keys", undefined, token);
+    const call = await start(port);
+    const { token, key } = await openAccount(call);
+    const listed = () => call("GET", "/v1/events?page=0&size=1", undefined, token);
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const clients = createClients(port, { path: "/v1/ingest", headers }, '{"payload":{}}');
     await clients.untilMore(50);
@@ -97,7 +113,7 @@ describe.skipIf(process.platform !== "linux")("a restart", () => {
     const second = readServerFile(folder)?.pid;
     expect(second).not.toBe(first);
     expect(out.join()).toContain(`Process ${second} `);
-    const { totalEvents } = await post("/v1/events?page=0&size=1", undefined, token);
+    const { totalEvents } = await listed();
     expect(totalEvents).toBe(clients.answers.length);
 
     // As a newer program would leave it.
@@ -111,6 +127,66 @@ describe.skipIf(process.platform !== "linux")("a restart", () => {
     expect(refused.code).toBe(exitCode.failed);
     expect(refused.err.join()).toMatch(/this server goes on|cannot be succeeded/);
     expect(readServerFile(folder)?.pid).toBe(second);
-    expect(await post("/v1/events?page=0&size=1", undefined, token)).toMatchObject({ totalEvents });
+    expect(await listed()).toMatchObject({ totalEvents });
+  }, 60_000);
+
+  test("outlives its successor: before it is ready, then, and when it serves alone", async () => {
+    const port = freePort();
+    const call = await start(port);
+    const { token, key } = await openAccount(call);
+    const held = Promise.withResolvers<Response>();
+    const receiver = startReceiver({ answer: () => held.promise });
+    const states = async () => {
+      const { events } = await call("GET", "/v1/events?page=0&size=9", undefined, token);
+      return events.map(({ state, attempts }: { state: string; attempts: number }) => `${state} ${attempts}`);
+    };
+    await call("PUT", "/v1/tenants/webhooks", [{ webhook_url: receiver.url }], token);
+    await call("POST", "/v1/ingest", { payload: {} }, key);
+    await receiver.waitFor(1);
+    const first = readServerFile(folder)?.pid ?? 0;
+
+    const unready = restart();
+    process.kill(await childOf(first), "SIGKILL");
+    const { code: refused, err } = await unready;
+    expect([refused, err.join()]).toEqual([exitCode.failed, expect.stringMatching(/SIGKILL, and this server goes on/)]);
+    expect(await states()).toEqual(["PENDING 0"]);
+
+    const restarted = restart();
+    const { byProcess: ready } = await server.logged("server.succeeded");
+    process.kill(Number(ready), "SIGKILL");
+    held.resolve(new Response(null, { status: 204 }));
+    expect(await restarted).toMatchObject({ code: exitCode.ok });
+    expect(await server.logged("server.successor_died")).toMatchObject({ process: ready });
+    expect(await server.exited).toBe(0);
+    const second = readServerFile(folder)?.pid ?? 0;
+    expect([first, ready]).not.toContain(second);
+    expect(await states()).toEqual(["DELIVERED 1"]);
+    await call("POST", "/v1/ingest", { payload: {} }, key);
+
+    // As a supervisor does.
+    process.kill(second, "SIGKILL");
+    await start(port);
+    expect((await states()).length).toBe(2);
+    await receiver.stop();
   }, 60_000);
 });
+
+/** The process that it has started, as soon as there is one. */
+async function childOf(pid: number): Promise<number> {
+  for (;;) {
+    for (const name of readdirSync("/proc")) {
+      if (/^\d+$/.test(name) && parentOf(name) === pid) return Number(name);
+    }
+    await Bun.sleep(2);
+  }
+}
+
+function parentOf(pid: string): number | null {
+  try {
+    // After the name, which may hold anything: the state, then the parent.
+    const [, stat = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(/\) (?!.*\) )/s);
+    return Number(stat.split(" ")[1]);
+  } catch {
+    return null;
+  }
+}

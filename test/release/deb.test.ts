@@ -82,6 +82,14 @@ describe("the service", () => {
     expect(unit).toContain("\nStateDirectory=postrider\n");
   });
 
+  test.each([
+    ["of the package", unit],
+    ["of the documentation", ownFile("docs/operating.md").toString()],
+  ])("%s: a process may take over from another one, and a start take its time", (_, text) => {
+    expect(text).toMatch(/^Type=notify\nNotifyAccess=all$/m);
+    expect(text).toMatch(/^TimeoutStartSec=infinity$/m);
+  });
+
   test("starts with every setting that its file proposes", () => {
     const proposed = [...settings.matchAll(/^#(POSTRIDER_\w+)=(.+)$/gm)].map(([, name, value]) => [name, value]);
     expect(proposed.length).toBeGreaterThan(2);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** `postrider serve` from the sources, as a process of its own on a free port: for what a signal does to it. */
+/** `postrider serve` as a process of its own, on a free port if no other is given: for what a signal does to it. */
 export interface ServerProcess {
   /** Resolves with the first line of its log, past or to come, that is about this. */
   logged(event: string): Promise<Record<string, unknown>>;
@@ -11,8 +11,14 @@ export interface ServerProcess {
 
 const main = join(import.meta.dir, "../../src/main.ts");
 
-export function startServerProcess(dataDir: string, env: Record<string, string> = {}): ServerProcess {
-  const child = Bun.spawn([process.execPath, main, "serve"], {
+const sources = [process.execPath, main];
+
+export function startServerProcess(
+  dataDir: string,
+  env: Record<string, string> = {},
+  program: readonly string[] = sources,
+): ServerProcess {
+  const child = Bun.spawn([...program, "serve"], {
     env: { ...process.env, POSTRIDER_DATA_DIR: dataDir, POSTRIDER_PORT: "0", POSTRIDER_LOG_FORMAT: "json", ...env },
     stdout: "pipe",
     stderr: "pipe",

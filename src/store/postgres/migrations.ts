@@ -88,6 +88,20 @@ export async function migrate({ url, clock, list = migrations }: MigrateOptions)
   }
 }
 
+/**
+ * Whether a database that others use needs no migration, and is of no newer program either. Nothing is changed.
+ * @throws as a read of the pool does
+ */
+export async function isOfThisSchema({ url, clock }: Pick<MigrateOptions, "url" | "clock">): Promise<boolean> {
+  const pool = createPool({ url, clock, size: 1 });
+  try {
+    const [row] = await pool.read<{ version: number }>("select count(*)::int as version from migration");
+    return row?.version === migrations.length;
+  } finally {
+    await pool.close();
+  }
+}
+
 async function makeTable(pool: Pool): Promise<void> {
   try {
     await pool.write(
