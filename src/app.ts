@@ -379,7 +379,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const dashboard = findDashboard();
   const endpoints = [
     ...aboutRoutes({ config, prices, pauses, baseUrl: publicUrl }),
-    ...accountRoutes({ store, storageBytes, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
+    ...accountRoutes({
+      ...{ store, storageBytes, clock, accounts, usualAges: config },
+      onPoll: (tenant) => payments?.poll(tenant),
+    }),
     ...billingRoutes({ store, clock, log, prices, payments }),
     ...(sandbox ? sandboxRoutes({ sandbox }) : []),
     ...sessionRoutes({ store, sessions, login }),

@@ -120,6 +120,14 @@ export const accountInfo = v.object({
   ),
   status: tenantStatus,
   created_at: v.string(),
+  retention_seconds: v.pipe(
+    v.nullable(v.number()),
+    v.description("How long an event is kept at most, from its ingestion and once it has ended. null: for ever."),
+  ),
+  retention_payloads_seconds: v.pipe(
+    v.nullable(v.number()),
+    v.description("How long its payload is, without which it cannot be delivered again. null: for ever."),
+  ),
   refused_this_month: refusedThisMonth,
 });
 
@@ -136,6 +144,8 @@ export const accountInfoExample = {
   storage_bytes: 81_432,
   status: "active",
   created_at: "2026-03-01T12:34:56.789Z",
+  retention_seconds: 2_592_000,
+  retention_payloads_seconds: 604_800,
   refused_this_month: { quota: 0, inactive: 0, invalid: 2 },
 };
 

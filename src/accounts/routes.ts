@@ -1,6 +1,7 @@
 import { paymentNote } from "../billing/model.ts";
 import { byAccount } from "../domain/audit.ts";
 import { orderedQuotaOf, quotaOf, webhooksAllowed } from "../domain/limits.ts";
+import { keptFor, type UsualAges } from "../domain/retention.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { utcMonth } from "../domain/tenant-state.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
@@ -16,6 +17,8 @@ export interface AccountRouteDeps {
   store: Pick<Store, "usage" | "refusedEvents">;
   storageBytes: StorageBytes;
   clock: Clock;
+  /** How long events are kept. */
+  usualAges: UsualAges;
   accounts: Accounts;
   /** Somebody asks for the status, and may be waiting for a verification. */
   onPoll(tenant: Tenant): void;
@@ -30,7 +33,8 @@ const paymentsUnavailable = failure(
 );
 
 /** The account itself: make it, read it, upgrade it, delete it. */
-export function accountRoutes({ store, storageBytes, clock, accounts, onPoll }: AccountRouteDeps): ErasedEndpoint[] {
+export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
+  const { store, storageBytes, clock, usualAges, accounts, onPoll } = deps;
   return [
     endpoint(
       {
@@ -87,6 +91,7 @@ export function accountRoutes({ store, storageBytes, clock, accounts, onPoll }: 
       },
       async ({ tenant }) => {
         const now = clock.now();
+        const kept = keptFor(tenant, usualAges);
         const [{ eventsThisMonth }, refused] = await Promise.all([
           store.usage(tenant.key, now),
           store.refusedEvents(tenant.key, utcMonth(now)),
@@ -105,6 +110,8 @@ export function accountRoutes({ store, storageBytes, clock, accounts, onPoll }: 
           storage_bytes: await storageBytes(tenant.key),
           status: statusOf(tenant),
           created_at: formatIso(tenant.createdAt),
+          retention_seconds: toSeconds(kept.events),
+          retention_payloads_seconds: toSeconds(kept.payloads),
           refused_this_month: refused,
         });
       },
@@ -217,3 +224,5 @@ export function accountRoutes({ store, storageBytes, clock, accounts, onPoll }: 
     ),
   ];
 }
+
+const toSeconds = (ms: number | null): number | null => (ms === null ? null : ms / 1000);

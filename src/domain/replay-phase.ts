@@ -2,7 +2,7 @@ import { firstSeqAt } from "../lib/id.ts";
 import { noRoom } from "./acceptance.ts";
 import { type DomainError, notFound, rateLimited } from "./errors.ts";
 import type { Moment } from "./moment.ts";
-import type { Replay, ReplayStatus } from "./replay.ts";
+import type { Replay, ReplayPreview, ReplayStatus } from "./replay.ts";
 import { payloadErased } from "./retention.ts";
 import { accountGone } from "./standing.ts";
 
@@ -93,6 +93,12 @@ export function startSingleReplay(
   if (!event.isSelected) return { kind: "refused", error: eventNotSelected() };
   if (event.payloadErased) return { kind: "refused", error: payloadErased() };
   return mayGrow ? { kind: "queued", eventSeq: event.seq } : { kind: "refused", error: noRoom() };
+}
+
+/** What a replay of one event would take. @param event null: the account has no such event */
+export function previewOf(event: Pick<ReplayedEvent, "isSelected" | "payloadErased"> | null): ReplayPreview {
+  if (!event?.isSelected) return { selected: 0, payloadsErased: 0 };
+  return { selected: 1, payloadsErased: event.payloadErased ? 1 : 0 };
 }
 
 const eventNotSelected = () =>

@@ -43,7 +43,14 @@ export function filterText(filter: ReplayFilter = {}): string | null {
 
 export const filterOf = (text: string | null): ReplayFilter | null => (text === null ? null : JSON.parse(text));
 
-/** A request to deliver stored events again. `selected` counts events, the other numbers count records. */
+/** What a replay would take now, in events. */
+export interface ReplayPreview {
+  readonly selected: number;
+  /** Of them, those of which nothing is left to deliver again (`retention.ts`). */
+  readonly payloadsErased: number;
+}
+
+/** A request to deliver stored events again. `selected` counts events, and so does `payloadsErased`; the other numbers count records. */
 export interface Replay {
   readonly id: string;
   readonly kind: ReplayKind;
@@ -59,6 +66,8 @@ export interface Replay {
   readonly skipped: number;
   /** As it was cancelled, went back to what they were before. */
   readonly returned: number;
+  /** Events: there was nothing left to deliver again (`retention.ts`). Their records are among the skipped ones. */
+  readonly payloadsErased: number;
   readonly createdAt: number;
   readonly completedAt: number | null;
 }

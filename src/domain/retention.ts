@@ -1,5 +1,6 @@
 import type { DeliveryState } from "./delivery.ts";
 import { invalid } from "./errors.ts";
+import type { Tenant } from "./tenant.ts";
 
 /** What has ended so lately may still be looked at, and an attempt that was under way may still be logged. */
 export const endedForMs = 3_600_000;
@@ -14,6 +15,31 @@ export interface OldRecord {
 /** Whether an event, or its payload, may go: nothing of it waits, and all of it ended by then. */
 export const hasEnded = (records: readonly OldRecord[], endedBy: number): boolean =>
   records.every(({ state, finishedAt }) => state !== "PENDING" && finishedAt !== null && finishedAt <= endedBy);
+
+/** How long a server keeps the events of any account; null: for ever. */
+export interface UsualAges {
+  readonly retentionMs: number | null;
+  /** Of their payloads; null: as long as the events. */
+  readonly retentionPayloadsMs: number | null;
+}
+
+const dayMs = 86_400_000;
+
+/** How long events of an account and their payloads are kept, in ms; null: for ever. */
+export function keptFor(
+  { ownRetentionDays, ownPayloadDays }: Pick<Tenant, "ownRetentionDays" | "ownPayloadDays">,
+  usual: UsualAges,
+): { readonly events: number | null; readonly payloads: number | null } {
+  const events = ageOf(ownRetentionDays, usual.retentionMs);
+  const payloads = ageOf(ownPayloadDays, usual.retentionPayloadsMs);
+  return { events, payloads: events !== null && (payloads === null || payloads > events) ? events : payloads };
+}
+
+/** @param days 0: for ever; null: as of any account */
+function ageOf(days: number | null, usualMs: number | null): number | null {
+  if (days === null) return usualMs;
+  return days === 0 ? null : days * dayMs;
+}
 
 /** There is nothing to send again. */
 export const payloadErased = () =>

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { maxEventTypeLength } from "../domain/event-types.ts";
-import type { ListedReplay, Replay, ReplayFilter } from "../domain/replay.ts";
+import type { ListedReplay, Replay, ReplayFilter, ReplayPreview } from "../domain/replay.ts";
 import { failureCodeNames, isInOrder, isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
@@ -147,13 +147,21 @@ export const replayBody = v.object({
   skipped: v.pipe(
     v.number(),
     v.integer(),
-    v.description("Failed for a URL that is no longer registered and has no replacement."),
+    v.description(
+      "Not delivered again: failed for a URL that is no longer registered and has no replacement, or the payload was erased.",
+    ),
   ),
   createdAt: v.string(),
   completedAt: v.nullable(v.string()),
   returned: v.pipe(
     v.optional(v.pipe(v.number(), v.integer())),
     v.description("Waited as the replay was cancelled, and are again what they were before; absent if none did."),
+  ),
+  payloadsErased: v.pipe(
+    v.optional(v.pipe(v.number(), v.integer())),
+    v.description(
+      "Events whose payload was erased by then, so that nothing of them is sent; absent if there were none.",
+    ),
   ),
   filter: v.pipe(
     v.optional(
@@ -194,8 +202,12 @@ const progressOf = (replay: Omit<Replay, "id" | "kind" | "replayGroupId">) => ({
   createdAt: formatIso(replay.createdAt),
   completedAt: replay.completedAt === null ? null : formatIso(replay.completedAt),
   ...(replay.returned > 0 && { returned: replay.returned }),
+  ...payloadsErasedOf(replay),
   ...(replay.filter && { filter: toFilterBody(replay.filter) }),
 });
+
+const payloadsErasedOf = ({ payloadsErased }: Pick<ReplayPreview, "payloadsErased">) =>
+  payloadsErased > 0 ? { payloadsErased } : {};
 
 const toFilterBody = ({ webhook, type, code, status, from, to }: ReplayFilter) => ({
   ...(webhook !== undefined && { webhook }),
@@ -225,6 +237,7 @@ export const replayExample = toReplayBody({
   superseded: 0,
   skipped: 0,
   returned: 0,
+  payloadsErased: 0,
   createdAt: Date.UTC(2026, 2, 1, 12, 34, 56, 789),
   completedAt: null,
   filter: { webhook: "wh_4c8x1m7q0z5k2w9t6r3v8y1n4b", type: "order.paid" },
@@ -232,7 +245,18 @@ export const replayExample = toReplayBody({
 
 export const replayListBody = v.object({ replays: v.array(replayBody), total: v.pipe(v.number(), v.integer()) });
 
-export const previewedBody = v.object({ selected: v.pipe(v.number(), v.integer()) });
+export const previewedBody = v.object({
+  selected: v.pipe(v.number(), v.integer()),
+  payloadsErased: v.pipe(
+    v.optional(v.pipe(v.number(), v.integer())),
+    v.description("Of these: their payload was erased, so they are not sent again; absent if there are none."),
+  ),
+});
+
+export const toPreviewedBody = ({ selected, payloadsErased }: ReplayPreview) => ({
+  selected,
+  ...payloadsErasedOf({ payloadsErased }),
+});
 
 const location = { Location: "Where to follow the replay's progress: /v1/events/replays/{id}." };
 

@@ -1,7 +1,7 @@
 import type { DeliveryControl } from "../delivery/queue/control.ts";
 import type { Origin } from "../domain/audit.ts";
 import { DomainError, notFound } from "../domain/errors.ts";
-import type { Replay, ReplayFilter, ReplayKind } from "../domain/replay.ts";
+import type { Replay, ReplayFilter, ReplayKind, ReplayPreview } from "../domain/replay.ts";
 import { refusalOfWork } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -48,8 +48,8 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
   }
 
   return {
-    /** How many events a replay would select. @throws not_found `webhook_not_found` */
-    async preview(tenant: Tenant, selection: Selection): Promise<number> {
+    /** What a replay would take. @throws not_found `webhook_not_found` */
+    async preview(tenant: Tenant, selection: Selection): Promise<ReplayPreview> {
       await refuseUnknownWebhook(tenant, selection.filter);
       return store.previewReplay(tenant.key, selection);
     },

@@ -137,15 +137,15 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         bodyExample: { kind: "failed", replayGroupId: "after-the-outage" },
         responses: {
           200: {
-            description: "Number of events that would be replayed.",
+            description: "Number of events that the replay would select.",
             schema: m.previewedBody,
-            example: { selected: 132 },
+            example: { selected: 400, payloadsErased: 88 },
           },
           400: invalidRequest('kind must be "single", "timeline", "all" or "failed".'),
           404: m.webhookNotFound,
         },
       },
-      async ({ tenant, body }) => ok({ selected: await replays.preview(tenant, selectionOf(body)) }),
+      async ({ tenant, body }) => ok(m.toPreviewedBody(await replays.preview(tenant, selectionOf(body)))),
     ),
 
     endpoint(

@@ -7,7 +7,7 @@ import type { EventRecord, RecordFilters } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
 import type { DeliveredTypes } from "../domain/failure-groups.ts";
 import type { OwnLimits } from "../domain/limits.ts";
-import type { ListedReplay, Replay, ReplayFilter, ReplayKind, ReplayRef } from "../domain/replay.ts";
+import type { ListedReplay, Replay, ReplayFilter, ReplayKind, ReplayPreview, ReplayRef } from "../domain/replay.ts";
 import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
 import type { TraceContext } from "../domain/trace-context.ts";
@@ -382,8 +382,8 @@ export interface ReplayVerbs {
    * @throws rate_limited `too_many_replays`, `too_many_replays_today`, unavailable `storage_full`
    */
   startReplay(tenantKey: number, replay: NewReplay, now: number, limits: ReplayLimits, act?: Act): Promise<Replay>;
-  /** How many events a replay would select. */
-  previewReplay(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<number>;
+  /** How many events a replay would select, and how many of them have no payload any more. */
+  previewReplay(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<ReplayPreview>;
   /**
    * Queues about `limit` more events of the oldest bulk replay of a tenant whose turn it is; null when there is none.
    * Those of an account that the operator has suspended wait; those of a deleted one are cancelled.

@@ -276,6 +276,8 @@ scenarios<World>("GET /v1/tenants/me", world, {
           storage_bytes: 0,
           status: "active",
           created_at: stringMatching(isoPattern),
+          retention_seconds: null,
+          retention_payloads_seconds: null,
           refused_this_month: { quota: 0, inactive: 0, invalid: 0 },
         }),
         never: ({ ada }) => [ada.password, ada.apiKey, "argon2", "whsec_"],

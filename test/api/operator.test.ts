@@ -239,7 +239,11 @@ operatorScenarios("/operator/tenants/{id}", {
     request: () => operator("PUT", `/${ada.id}/limits`, kept),
     status: 200,
     body: objectContaining({ limits: { ...noLimits, ...kept } }),
-    then: async () => void (await operator("PUT", `/${ada.id}/limits`, noLimits)),
+    async then() {
+      const shown = { retention_seconds: 30 * 86_400, retention_payloads_seconds: 30 * 86_400 };
+      expect((await ada.get("/v1/tenants/me")).body).toMatchObject(shown);
+      await operator("PUT", `/${ada.id}/limits`, noLimits);
+    },
   },
   "PUT limits of what is kept, beyond ten years": refused(
     () => operator("PUT", `/${ada.id}/limits`, { retention_days: 3_651 }),

@@ -198,6 +198,8 @@ test("an account made on a paid tier takes events only once its card is verified
     events_this_month: 0,
     status: "pending_verification",
     created_at: stringMatching(isoPattern),
+    retention_seconds: null,
+    retention_payloads_seconds: null,
     // Written once a second: the one above is still in memory.
     refused_this_month: any(Object),
     storage_bytes: 0,

@@ -3,6 +3,7 @@ import {
   advance,
   cancel,
   isCompleted,
+  previewOf,
   type ReplayPhase,
   selectionOf,
   startBulkReplay,
@@ -86,6 +87,15 @@ describe("the replay of one event", () => {
       eventSeq: 7,
     });
   });
+});
+
+test.each([
+  ["that there is not", null, [0, 0]],
+  ["that its filter does not take", { isSelected: false, payloadErased: true }, [0, 0]],
+  ["that can be replayed", { isSelected: true, payloadErased: false }, [1, 0]],
+  ["whose payload was erased", { isSelected: true, payloadErased: true }, [1, 1]],
+])("a preview of an event %s", (_, event, [selected, payloadsErased]) => {
+  expect<unknown>(previewOf(event)).toEqual({ selected, payloadsErased });
 });
 
 describe("the events that a bulk replay looks at", () => {

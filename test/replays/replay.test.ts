@@ -42,6 +42,7 @@ const replay: Replay = {
   superseded: 0,
   skipped: 0,
   returned: 0,
+  payloadsErased: 0,
   createdAt: 0,
   completedAt: null,
   filter: null,
@@ -61,7 +62,7 @@ function setUp() {
       }),
       startReplay: async () => replay,
       cancelReplay: async () => replay,
-      previewReplay: async () => 1,
+      previewReplay: async () => ({ selected: 1, payloadsErased: 0 }),
       webhooks: async () => [registered(7)],
     },
     deliveries: {

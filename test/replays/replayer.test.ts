@@ -30,6 +30,7 @@ const waitingReplay: Replay = {
   superseded: 0,
   skipped: 0,
   returned: 0,
+  payloadsErased: 0,
   createdAt: 0,
   completedAt: null,
   filter: null,

@@ -11,6 +11,7 @@ export interface EventRow {
   readonly statusCode: number | null;
   /** Null when it was left out or is lost. */
   readonly originalPayload: unknown;
+  readonly payloadErased?: true;
   readonly attempts: number;
   readonly attemptsForgotten?: number;
   readonly nextAttemptAt: string | null;

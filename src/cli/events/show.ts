@@ -96,7 +96,12 @@ function forPeople(
     const own = attempts.filter(({ targetWebhook }) => targetWebhook === url);
     return deliveryPart(url, record, own, io);
   });
-  const shownPayload = payload === null ? [] : [`${style.bold("Payload")}\n${printable(payload)}`];
+  const isErased = records.some(({ payloadErased }) => payloadErased);
+  const payloadWords = isErased
+    ? style.faint("It was erased as it had become old; the event cannot be replayed.")
+    : null;
+  const shown = payload === null ? payloadWords : printable(payload);
+  const shownPayload = shown === null ? [] : [`${style.bold("Payload")}\n${shown}`];
   return [`${style.bold(eventId)}\n${head}`, ...parts, ...shownPayload].join("\n\n");
 }
 

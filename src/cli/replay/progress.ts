@@ -19,6 +19,8 @@ export interface ReplayRow {
   readonly skipped: number;
   /** Cancelled before they were sent; absent when none was. */
   readonly returned?: number;
+  /** Events; absent when there were none. Their deliveries are among the skipped ones. */
+  readonly payloadsErased?: number;
   readonly createdAt: string;
   readonly completedAt: string | null;
 }
@@ -40,8 +42,14 @@ export function outcomeWords(replay: ReplayRow, style: Style): string {
     ...(waiting > 0 ? [`${count(waiting)} waiting`] : []),
     ...(returned > 0 ? [`${count(returned)} taken back`] : []),
     ...(superseded > 0 ? [`${count(superseded)} overtaken by a later replay`] : []),
-    ...(skipped > 0 ? [`${count(skipped)} skipped, as no webhook is left for them`] : []),
+    ...(skipped > 0 ? [`${count(skipped)} skipped, as ${skippedWhy(replay)}`] : []),
   ].join(", ");
+}
+
+/** Events that lost their payload would have had some deliveries each, so which were skipped for that is not known. */
+function skippedWhy({ payloadsErased = 0 }: ReplayRow): string {
+  if (payloadsErased === 0) return "no webhook is left for them";
+  return `${counted(payloadsErased, "payload")} ${payloadsErased === 1 ? "was" : "were"} erased`;
 }
 
 /** One line on where it stands. */

@@ -8,7 +8,7 @@ import { type Filtering, flagOf, readFilters, replayFilters } from "../client/fi
 import { Interrupted } from "../client/interrupted.ts";
 import type { Reply } from "../client/server.ts";
 import { jsonFlag } from "../command.ts";
-import { counted } from "../count.ts";
+import { count, counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
 import { followReplay, readReplay } from "./follow.ts";
@@ -87,12 +87,12 @@ export async function replay(options: StartOptions, account: Account, io: Io, cl
   const { selection, json } = options;
   if (selection.kind !== "single") {
     const preview = await countSelected(selection, account);
-    const { selected } = preview;
-    if (options.previewOnly || selected === 0) {
-      io.out(json ? preview.text : selected === 0 ? "No event matches; nothing to replay." : wouldBe(selected));
+    const sendable = preview.selected - preview.payloadsErased;
+    if (options.previewOnly || sendable === 0) {
+      io.out(json ? preview.text : wouldBe(preview));
       return exitCode.ok;
     }
-    if (selected > mostUnconfirmed && !options.isConfirmed && !(await isConfirmed(selected, selection, io))) {
+    if (sendable > mostUnconfirmed && !options.isConfirmed && !(await isConfirmed(sendable, selection, io))) {
       io.err("Nothing was replayed.");
       return exitCode.failed;
     }
@@ -103,15 +103,22 @@ export async function replay(options: StartOptions, account: Account, io: Io, cl
   return exitCode.ok;
 }
 
-const wouldBe = (selected: number) => `${counted(selected, "event")} would be replayed.`;
+function wouldBe({ selected, payloadsErased }: Preview): string {
+  if (selected === 0) return "No event matches; nothing to replay.";
+  if (payloadsErased === 0) return `${counted(selected, "event")} would be replayed.`;
+  const were = payloadsErased === 1 ? "1 payload was" : `${count(payloadsErased)} payloads were`;
+  return `${count(selected - payloadsErased)} of ${counted(selected, "event")} would be replayed; ${were} erased.`;
+}
 
-async function countSelected(
-  { kind, fields }: Selection,
-  account: Account,
-): Promise<{ selected: number; text: string }> {
+interface Preview {
+  readonly selected: number;
+  readonly payloadsErased: number;
+}
+
+async function countSelected({ kind, fields }: Selection, account: Account): Promise<Preview & { text: string }> {
   const reply = await account.call("POST", "/v1/events/replays/preview", { kind, ...fields });
   if (reply.status !== 200) throw refusalOf(account, reply, remedyFor(reply));
-  return { ...(reply.json as { selected: number }), text: reply.text };
+  return { payloadsErased: 0, ...(reply.json as Pick<Preview, "selected"> & Partial<Preview>), text: reply.text };
 }
 
 /** @throws StartupError when there is nobody to ask */

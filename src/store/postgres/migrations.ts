@@ -18,6 +18,7 @@ import webhookStats from "../../../drizzle/postgres/migrations/0016_webhook_stat
 import audit from "../../../drizzle/postgres/migrations/0017_audit.sql" with { type: "text" };
 import keptOtherwise from "../../../drizzle/postgres/migrations/0018_kept_otherwise.sql" with { type: "text" };
 import mail from "../../../drizzle/postgres/migrations/0019_mail.sql" with { type: "text" };
+import payloadsErased from "../../../drizzle/postgres/migrations/0020_payloads_erased.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -51,6 +52,7 @@ export const migrations: readonly Migration[] = [
   { name: "0017_audit", sql: audit },
   { name: "0018_kept_otherwise", sql: keptOtherwise },
   { name: "0019_mail", sql: mail },
+  { name: "0020_payloads_erased", sql: payloadsErased },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -26,6 +26,7 @@ export interface ReplayRow {
   /** As `filterText` has it. */
   filter: string | null;
   returned: number;
+  payloadsErased: number;
 }
 
 /** Of `replay` with `replayJoins`. */
@@ -35,7 +36,7 @@ export const replayColumns = `replay.key::float8 as key, replay.id, replay.tenan
   (replay.delivered + c.delivered)::float8 as delivered, (replay.failed + c.failed)::float8 as failed,
   (replay.superseded + c.superseded)::float8 as superseded, replay.skipped::float8 as skipped,
   replay.created_at::float8 as "createdAt", replay.completed_at::float8 as "completedAt",
-  replay.filter, replay.returned::float8 as returned`;
+  replay.filter, replay.returned::float8 as returned, replay.payloads_erased::float8 as "payloadsErased"`;
 
 /** How the runs of `replay` have ended since its counts last went to its own row. */
 export const replayCounts = `cross join lateral (
@@ -75,6 +76,7 @@ const numbersOf = (row: Omit<ReplayRow, "label">) => ({
   completedAt: row.completedAt,
   filter: filterOf(row.filter),
   returned: row.returned,
+  payloadsErased: row.payloadsErased,
 });
 
 export async function rowAt({ run }: Pick<Transaction, "run">, ref: ReplayRef): Promise<ReplayRow | undefined> {

@@ -65,6 +65,18 @@ export function countSelectedText(which: Selecting): string {
     ${strand("pending", "event_seq", "")} union ${strand("delivery", "event_seq", "")}) of_both`;
 }
 
+/** How many of them have no payload any more. */
+export function countErasedText(which: Selecting): string {
+  const strand = (table: "pending" | "delivery", more: string) => `select event_seq as seq from ${table}
+      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3)}`;
+  const selected = which.isOfFailed
+    ? `select distinct seq from (${strand("delivery", hasFailed(which))}) of_failed`
+    : `${strand("pending", "")} union ${strand("delivery", "")}`;
+  return `select count(*)::int as n from (${selected}) selected
+    cross join lateral (select 1 from event where event.seq = selected.seq and tenant_key = $1::bigint
+      and octet_length(payload) = 0 limit 1) erased`;
+}
+
 type Reads = Pick<Transaction, "run">;
 
 /** Null: there are no such records. */
@@ -125,6 +137,27 @@ export async function select(
     [tenantKey, range.fromSeq, range.toSeq, ...valuesOf(narrowing)],
   );
   return { ...range, n: found?.n ?? 0, lastFailedAt: found?.lastFailedAt ?? null };
+}
+
+/** How many of them have no payload any more: only those are looked up that are old enough. */
+export async function countErased(
+  reads: Reads,
+  tenantKey: number,
+  { kind, from, to, filter = {} }: Omit<NewReplay, "id" | "label">,
+): Promise<number> {
+  const [row] = await reads.run<{ erasedTo: number | null }>(
+    `select payloads_erased_to::float8 as "erasedTo" from tenant where key = $1::bigint`,
+    [tenantKey],
+  );
+  const { fromSeq, toSeq } = selectionOf({ from, to }, filter, row?.erasedTo ?? 0);
+  if (toSeq < fromSeq || toSeq === 0) return 0;
+  const narrowing = await narrowingOf(reads, tenantKey, filter);
+  if (!narrowing) return 0;
+  const [found] = await reads.run<{ n: number }>(countErasedText(selecting(kind, narrowing)), [
+    ...[tenantKey, fromSeq, toSeq],
+    ...valuesOf(narrowing),
+  ]);
+  return found?.n ?? 0;
 }
 
 /** Whether a filter takes an event. */

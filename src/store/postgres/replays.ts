@@ -2,7 +2,14 @@ import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
 import { changed } from "../../domain/change.ts";
 import { cutLabel, filterText, type Replay, type ReplayFilter, type ReplayRef } from "../../domain/replay.ts";
-import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
+import {
+  advance,
+  cancel,
+  previewOf,
+  type ReplayPlace,
+  startBulkReplay,
+  startSingleReplay,
+} from "../../domain/replay-phase.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import { cursorInSteps } from "../steps.ts";
@@ -24,7 +31,7 @@ import {
   toListedReplay,
   toReplay,
 } from "./replay-rows.ts";
-import { narrowingOf, nextEvents, select, takes } from "./replay-selection.ts";
+import { countErased, narrowingOf, nextEvents, select, takes } from "./replay-selection.ts";
 import { type RequeuedEvents, requeueEvents } from "./requeued-events.ts";
 import type { WriteTransaction } from "./writes.ts";
 
@@ -160,11 +167,15 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
 
     async previewReplay(tenantKey, replay) {
       const reads = { run: pool.read };
-      if (replay.kind !== "single") return (await select(reads, tenantKey, replay)).n;
+      if (replay.kind !== "single") {
+        const [{ n: selected }, payloadsErased] = await Promise.all([
+          select(reads, tenantKey, replay),
+          countErased(reads, tenantKey, replay),
+        ]);
+        return { selected, payloadsErased };
+      }
       const seq = await findOwnEvent(pool.read, tenantKey, replay.eventId ?? "");
-      if (seq === null) return 0;
-      const { isSelected, payloadErased } = await replayed(reads, tenantKey, seq, replay.filter);
-      return isSelected && !payloadErased ? 1 : 0;
+      return previewOf(seq === null ? null : await replayed(reads, tenantKey, seq, replay.filter));
     },
 
     async queueReplayBatch(limit, now) {
@@ -325,21 +336,24 @@ async function keepLabel({ run }: Transaction, tenantKey: number, label: string)
   return [labelText(shown), kept?.key ?? null];
 }
 
-const nothing = { queued: 0, skipped: 0 };
+const nothing = { queued: 0, skipped: 0, payloadsErased: 0 };
 
 /** @param place null: it stays where it is */
 async function move(
   tx: Transaction,
   ref: ReplayRef,
   place: ReplayPlace | null,
-  { queued, skipped }: { queued: number; skipped: number },
+  { queued, skipped, payloadsErased }: Pick<RequeuedEvents, "queued" | "skipped" | "payloadsErased">,
 ): Promise<Replay> {
   if (place) {
     await tx.run(
       `update replay set phase = $3, cursor_seq = $4::bigint, queued = queued + $5::bigint, skipped = skipped + $6::bigint,
-         completed_at = $7::bigint
+         payloads_erased = payloads_erased + $7::bigint, completed_at = $8::bigint
        where tenant_key = $1::bigint and key = $2::bigint`,
-      [ref.tenantKey, ref.replayKey, place.phase, place.cursorSeq, queued, skipped, place.completedAt],
+      [
+        ...[ref.tenantKey, ref.replayKey, place.phase, place.cursorSeq],
+        ...[queued, skipped, payloadsErased, place.completedAt],
+      ],
     );
   }
   return toReplay(await rowAt(tx, ref));

@@ -18,6 +18,8 @@ export interface RequeuedEvents {
   readonly seqs: readonly number[];
   readonly queued: number;
   readonly skipped: number;
+  /** Events without a payload. */
+  readonly payloadsErased: number;
   readonly webhookKeys: ReadonlySet<number>;
   /** Those that this node owns. */
   readonly overtaken: readonly DeliveryRef[];
@@ -130,7 +132,8 @@ export async function requeueEvents(
   const overtaken = inQueue.flatMap(({ key, eventSeq, webhookKey, owner }) =>
     owner === own.incarnation && webhookKey !== null ? [{ tenantKey, eventSeq, webhookKey, deliveryKey: key }] : [],
   );
-  return { seqs, queued, skipped, webhookKeys, overtaken, superseded: new Set(superseded.keys()) };
+  const payloadsErased = [...events.values()].filter((event) => event.payloadErased).length;
+  return { seqs, queued, skipped, payloadsErased, webhookKeys, overtaken, superseded: new Set(superseded.keys()) };
 }
 
 interface ReplayedEvent {

@@ -17,7 +17,7 @@ import { FailureTally } from "./failure-counts.ts";
 import { databaseBytes } from "./figures.ts";
 import { count, countersOf, type HeldTenant, hold, lockTenant } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
-import { changeTenant } from "./tenant-rows.ts";
+import { changeTenant, noteErased } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./writes.ts";
 
 const inOneLook = `from event where seq > $1::bigint and seq < $2::bigint order by event.seq`;
@@ -149,12 +149,13 @@ export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" |
       }),
 
     erasePayloads: (tenantKey, seqs, endedBy) =>
-      ofEnded(tenantKey, seqs, endedBy, async ({ run }, _held, ended) => {
-        const erased = await run(
+      ofEnded(tenantKey, seqs, endedBy, async (tx, _held, ended) => {
+        const erased = await tx.run<{ seq: number }>(
           `update event set payload = ''::bytea where tenant_key = $1::bigint and seq = any($2::bigint[])
-            and seq between $3::bigint and $4::bigint and octet_length(payload) > 0 returning 1`,
+            and seq between $3::bigint and $4::bigint and octet_length(payload) > 0 returning seq::float8 as seq`,
           placesOf(tenantKey, [...ended.keys()]),
         );
+        if (erased.length > 0) await noteErased(tx, tenantKey, Math.max(...erased.map(({ seq }) => seq)));
         return erased.length;
       }),
 

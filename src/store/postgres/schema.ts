@@ -59,6 +59,8 @@ export const tenant = pgTable(
     ownStorageBytes: whole("own_storage_bytes"),
     /** Since when its events have taken more than that. */
     storageFullAt: whole("storage_full_at"),
+    /** The last event whose payload was erased before the event; null: none was. No field of `Tenant`. */
+    payloadsErasedTo: whole("payloads_erased_to"),
     deletedAt: whole("deleted_at"),
     /** Grows with every change of the account, its webhooks and its API keys: what a node keeps of them names the one it read. */
     version: integer("version").notNull().default(1),
@@ -258,6 +260,7 @@ export const replay = pgTable(
     filter: text("filter"),
     returned: whole("returned").notNull().default(0),
     isReturning: boolean("is_returning").notNull().default(false),
+    payloadsErased: whole("payloads_erased").notNull().default(0),
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),

@@ -26,6 +26,14 @@ export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, c
   tx.changed(...changesOf(before, held.tenant));
 }
 
+/** Notes up to which event payloads of a tenant were erased. Nobody keeps that in memory, so nobody is told. */
+export async function noteErased({ run }: Pick<Transaction, "run">, tenantKey: number, toSeq: number): Promise<void> {
+  await run("update tenant set payloads_erased_to = greatest(payloads_erased_to, $2::bigint) where key = $1::bigint", [
+    tenantKey,
+    toSeq,
+  ]);
+}
+
 /** The tenant that has this login; null when none has it. */
 export async function holderOf({ db }: Pick<Transaction, "db">, loginEmail: string | null): Promise<number | null> {
   if (loginEmail === null) return null;

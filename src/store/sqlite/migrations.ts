@@ -28,6 +28,7 @@ import webhookStats from "../../../drizzle/sqlite/migrations/0025_webhook_stats.
 import audit from "../../../drizzle/sqlite/migrations/0026_audit.sql" with { type: "text" };
 import keptOtherwise from "../../../drizzle/sqlite/migrations/0027_kept_otherwise.sql" with { type: "text" };
 import mail from "../../../drizzle/sqlite/migrations/0028_mail.sql" with { type: "text" };
+import payloadsErased from "../../../drizzle/sqlite/migrations/0029_payloads_erased.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
@@ -78,6 +79,7 @@ export const migrations: readonly Migration[] = [
   { name: "0026_audit", sql: audit },
   { name: "0027_kept_otherwise", sql: keptOtherwise },
   { name: "0028_mail", sql: mail },
+  { name: "0029_payloads_erased", sql: payloadsErased },
 ];
 
 /**

@@ -7,6 +7,7 @@ import { type PagePlace, spanOf } from "../page-span.ts";
 import type { KeptAnswersQuery, OldEventsQuery } from "../retention.ts";
 import { type Needle, type Slice, sliceRecords } from "../search.ts";
 import { type MinuteRange, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
+import { unlessDamaged } from "./damage.ts";
 import { failureQueries } from "./failure-queries.ts";
 import { stepQueries } from "./list-steps.ts";
 import { keptAnswers, measuredRecords, oldEvents } from "./old-events.ts";
@@ -136,6 +137,18 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
         .where(matching(filter))
         .get();
       return found?.n ?? 0;
+    },
+
+    /** How many of them have no payload any more; one that is damaged has. */
+    countErased(filter: RecordFilter): number {
+      const { eventSeq } = t.delivery;
+      const selected = db.selectDistinct({ seq: eventSeq }).from(t.delivery).where(matching(filter)).as("selected");
+      const erased = db
+        .select({ n: count() })
+        .from(selected)
+        .innerJoin(t.event, eq(t.event.seq, selected.seq))
+        .where(sql`length(${t.event.payload}) = 0`);
+      return unlessDamaged(() => erased.get()?.n) ?? 0;
     },
 
     /** What happened in a range of minutes: in buckets of `bucketMinutes`, only those in which something did, and in all. */

@@ -1,6 +1,9 @@
+import { beforeOf } from "../../domain/cancelled-run.ts";
+import { deliveryStates } from "../../domain/delivery.ts";
 import type { JsonText } from "../../domain/event.ts";
 import { filterOf, type ListedReplay, type Replay, type ReplayKind } from "../../domain/replay.ts";
 import { type ReplayPhase, statusOfPhase } from "../../domain/replay-phase.ts";
+import type { ReplayedRecord } from "../../domain/requeue.ts";
 
 /** A replay as it stands in its table. */
 export interface ReplayRow {
@@ -24,6 +27,7 @@ export interface ReplayRow {
   /** As `filterText` has it. */
   filter: string | null;
   returned: number;
+  payloadsErased: number;
 }
 
 /** The whole label of a row of `replay`: a long one stands apart. */
@@ -32,7 +36,7 @@ export const wholeLabel =
 
 const columnsWith = (label: string) => `key, id, tenant_key as tenantKey, kind, ${label} as label, phase,
   from_seq as fromSeq, to_seq as toSeq, cursor_seq as cursorSeq, selected, queued, delivered, failed, superseded, skipped,
-  created_at as createdAt, completed_at as completedAt, filter, returned`;
+  created_at as createdAt, completed_at as completedAt, filter, returned, payloads_erased as payloadsErased`;
 
 export const replayColumns = columnsWith(wholeLabel);
 
@@ -64,4 +68,29 @@ const numbersOf = (row: Omit<ReplayRow, "label">) => ({
   completedAt: row.completedAt,
   filter: filterOf(row.filter),
   returned: row.returned,
+  payloadsErased: row.payloadsErased,
+});
+
+interface Replayed extends ReplayedRecord {
+  readonly orderHash: number | null;
+}
+
+/** A record of an event that is replayed. */
+export type ReplayedRow = Omit<Replayed, "state" | "before"> & { state: number; before: string | null };
+
+export const toReplayed = ({ state, before, ...row }: ReplayedRow): Replayed => ({
+  ...row,
+  state: deliveryStates[state] ?? "FAILED",
+  before: beforeOf(before),
+});
+
+/** What was done for some events: records queued and passed over, and events without a payload. */
+export type Done = Pick<ReplayRow, "queued" | "skipped" | "payloadsErased">;
+
+export const noneDone: Done = { queued: 0, skipped: 0, payloadsErased: 0 };
+
+export const plus = (one: Done, other: Done): Done => ({
+  queued: one.queued + other.queued,
+  skipped: one.skipped + other.skipped,
+  payloadsErased: one.payloadsErased + other.payloadsErased,
 });

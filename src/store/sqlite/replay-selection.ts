@@ -32,9 +32,14 @@ export interface NextEvents {
 
 const ever = Number.MAX_SAFE_INTEGER;
 
+type Selecting = Omit<NewReplay, "id" | "label">;
+
 /** Which events a replay takes: as it is counted, and as it is queued, by the same conditions. */
 export function createReplaySelection({ client, queries, reader }: Connection) {
   const lastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
+  const erasedToOf = client.prepare<{ seq: number | null }, [number]>(
+    "select payloads_erased_to as seq from tenant where key = ?1",
+  );
   const nextIn = (index: string, condition: string) =>
     client.prepare<{ seq: number }, SelectionValues>(
       `select distinct event_seq as seq from delivery indexed by ${index}
@@ -66,6 +71,21 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
     };
   }
 
+  /** The records whose events a bulk replay takes; null: there are none. */
+  function filterOfRecords(tenantKey: number, replay: Selecting) {
+    const narrowing = narrowingOf(tenantKey, replay.filter);
+    if (!narrowing) return null;
+    const { webhookKeys, typeHash, failure } = narrowing;
+    return {
+      tenantKey,
+      ...rangeOf(replay),
+      ...(replay.kind === "failed" && { state: stateNumber.FAILED }),
+      ...(webhookKeys && { webhookKeys }),
+      ...(typeHash !== null && { typeHash }),
+      ...(failure && { failure }),
+    };
+  }
+
   /** The events that are looked at. */
   const rangeOf = ({ filter = {}, from, to }: Pick<NewReplay, "from" | "to" | "filter">) =>
     selectionOf({ from, to }, filter, lastSeq.get()?.seq ?? 0);
@@ -76,18 +96,17 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
     narrowingOf,
 
     /** How many events a bulk replay would take now. */
-    async count(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<number> {
-      const narrowing = narrowingOf(tenantKey, replay.filter);
-      if (!narrowing) return 0;
-      const { webhookKeys, typeHash, failure } = narrowing;
-      return reader.run("countEvents", {
-        tenantKey,
-        ...rangeOf(replay),
-        ...(replay.kind === "failed" && { state: stateNumber.FAILED }),
-        ...(webhookKeys && { webhookKeys }),
-        ...(typeHash !== null && { typeHash }),
-        ...(failure && { failure }),
-      });
+    async count(tenantKey: number, replay: Selecting): Promise<number> {
+      const filter = filterOfRecords(tenantKey, replay);
+      return filter ? reader.run("countEvents", filter) : 0;
+    },
+
+    /** How many of them have no payload any more: only those are looked up that are old enough. */
+    async countErased(tenantKey: number, replay: Selecting): Promise<number> {
+      const erasedTo = erasedToOf.get(tenantKey)?.seq ?? null;
+      const filter = erasedTo === null ? null : filterOfRecords(tenantKey, replay);
+      if (!filter || erasedTo === null || erasedTo < filter.fromSeq) return 0;
+      return reader.run("countErased", { ...filter, toSeq: Math.min(filter.toSeq, erasedTo) });
     },
 
     /** Whether a filter takes an event. */

@@ -1,11 +1,17 @@
-import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
-import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
-import { type DeliveryRef, deliveryStates } from "../../domain/delivery.ts";
+import { beforeText } from "../../domain/cancelled-run.ts";
+import type { DeliveryRef } from "../../domain/delivery.ts";
 import { join, rejoin } from "../../domain/order.ts";
-import { cutLabel, filterText, type Replay, type ReplayFilter } from "../../domain/replay.ts";
-import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
-import { type ReplayedRecord, type Replaying, requeue } from "../../domain/requeue.ts";
+import { filterText, type Replay, type ReplayFilter } from "../../domain/replay.ts";
+import {
+  advance,
+  cancel,
+  previewOf,
+  type ReplayPlace,
+  startBulkReplay,
+  startSingleReplay,
+} from "../../domain/replay-phase.ts";
+import { type Replaying, requeue } from "../../domain/requeue.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import { orderHashFor } from "../order-hash.ts";
@@ -16,8 +22,19 @@ import { damagedEvent, isStorageDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
+import { createReplayLabels } from "./replay-labels.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
-import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
+import {
+  replayColumns as columns,
+  type Done,
+  noneDone,
+  plus,
+  type ReplayedRow,
+  type ReplayRow,
+  toListedReplay,
+  toReplay,
+  toReplayed,
+} from "./replay-rows.ts";
 import { createReplaySelection } from "./replay-selection.ts";
 import { cursorOver } from "./step-cursor.ts";
 import { createWebhookUse } from "./webhook-use.ts";
@@ -54,12 +71,7 @@ export function replayVerbs(
     `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at, filter)
      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)`,
   );
-  const insertLabel = client.prepare(
-    "insert into replay_label (tenant_key, hash, text) values (?1, ?2, ?3) on conflict do nothing",
-  );
-  const labelAt = client.prepare<{ key: number }, [number, Uint8Array]>(
-    "select key from replay_label where tenant_key = ?1 and hash = ?2",
-  );
+  const keepLabel = createReplayLabels(client);
   const byKey = client.prepare<ReplayRow, [number]>(`select ${columns} from replay where key = ?1`);
   const byId = client.prepare<ReplayRow, [string, number]>(
     `select ${columns} from replay where id = ?1 and tenant_key = ?2`,
@@ -88,7 +100,7 @@ export function replayVerbs(
   const eventAt = client.prepare<{ tenantKey: number; idTail: Uint8Array }, [number]>(
     "select tenant_key as tenantKey, id_tail as idTail from event where seq = ?1",
   );
-  const recordsOf = client.prepare<RecordRow, [number, number]>(
+  const recordsOf = client.prepare<ReplayedRow, [number, number]>(
     `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey, attempts_in_run as attemptsInRun,
        next_attempt_at as nextAttemptAt, error_reason as errorReason, error_code as errorCode, status_code as statusCode, before,
        failure_key as failureKey, order_hash as orderHash
@@ -120,39 +132,27 @@ export function replayVerbs(
   const deleteRecord = client.prepare("delete from delivery where key = ?1");
   const setPlace = client.prepare(
     `update replay set phase = ?2, cursor_seq = ?3, queued = queued + ?4, skipped = skipped + ?5,
-       completed_at = ?6
+       payloads_erased = payloads_erased + ?6, completed_at = ?7
      where key = ?1`,
   );
 
   /** Null: it stays where it is. */
-  function move(
-    replayKey: number,
-    place: ReplayPlace | null,
-    { queued, skipped }: { queued: number; skipped: number },
-  ): void {
-    if (place) setPlace.run(replayKey, place.phase, place.cursorSeq, queued, skipped, place.completedAt);
+  function move(replayKey: number, place: ReplayPlace | null, { queued, skipped, payloadsErased }: Done): void {
+    if (!place) return;
+    setPlace.run(replayKey, place.phase, place.cursorSeq, queued, skipped, payloadsErased, place.completedAt);
   }
 
-  /** What of a label goes into the replay's own row: the label as attempts show it, and where the whole of a long one is. */
-  function keepLabel(tenantKey: number, label: string): [shown: string, labelKey: number | null] {
-    const shown = cutLabel(label);
-    if (shown === label) return [label, null];
-    const hash = createHash("sha256").update(label).digest();
-    insertLabel.run(tenantKey, hash, label);
-    return [shown, labelAt.get(tenantKey, hash)?.key ?? null];
-  }
-
-  /** Starts a new run for one event wherever it is due one; returns how many records it queued and passed over. */
+  /** Starts a new run for one event wherever it is due one. */
   function requeueEvent(
     tx: WriteTransaction,
     held: HeldTenant,
     eventSeq: number,
     replay: Replaying & { readonly key: number },
     inAll: Queued,
-  ): { queued: number; skipped: number } {
+  ): Done {
     const tenantKey = held.tenant.key;
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
-    const { type = null, payloadErased } = contentOf.get(eventSeq) ?? {};
+    const { type = null, payloadErased = 0 } = contentOf.get(eventSeq) ?? {};
     const change = requeue(held, { type, payloadErased: payloadErased === 1, records }, replay, tx);
     const orderHashes = orderHashesOf(held, eventSeq);
     const hasHead = (webhookKey: number) => (orderHash: number) => lines.hasHead(webhookKey, orderHash);
@@ -194,7 +194,7 @@ export function replayVerbs(
     failures.count(tx, { tenantKey, eventSeq }, change.failures, null);
     for (const key of change.webhookKeys) inAll.webhookKeys.add(key);
     inAll.eventIds.push(...idAt(eventSeq));
-    return { queued: change.webhookKeys.length, skipped: change.skipped };
+    return { queued: change.webhookKeys.length, skipped: change.skipped, payloadsErased: payloadErased };
   }
 
   /** Where the event stands in lines of the registered webhooks, by their keys. */
@@ -236,7 +236,7 @@ export function replayVerbs(
       const held = hold(tx, replay.tenantKey);
       const { tenantKey, tenantId } = replay;
       if (held.gone) {
-        move(replay.key, cancel(replay, tx.now), { queued: 0, skipped: 0 });
+        move(replay.key, cancel(replay, tx.now), noneDone);
         return { replay: toReplay(byKey.get(replay.key)), ...toRefs(tenantKey, createQueued()), tenantId, tenantKey };
       }
       if (!mayGrow()) return refuse(noRoom());
@@ -244,19 +244,16 @@ export function replayVerbs(
       const { seqs = [], lookedTo = replay.toSeq } = next ?? {};
       const { key, kind } = replay;
       const inAll = createQueued();
-      let queued = 0;
-      let skipped = 0;
+      let done = noneDone;
       for (const seq of seqs) {
         if (replay.key === passOver) {
           reportDamage(damagedEvent(seq));
-          skipped += 1;
+          done = plus(done, { ...noneDone, skipped: 1 });
           continue;
         }
-        const done = requeueEvent(tx, held, seq, { key, kind, ...(next?.narrowing ?? nothing) }, inAll);
-        queued += done.queued;
-        skipped += done.skipped;
+        done = plus(done, requeueEvent(tx, held, seq, { key, kind, ...(next?.narrowing ?? nothing) }, inAll));
       }
-      move(replay.key, advance(seqs, limit, replay.toSeq, lookedTo), { queued, skipped });
+      move(replay.key, advance(seqs, limit, replay.toSeq, lookedTo), done);
       ledger.completeIfEnded(replay.key, tx.now);
       const after = toReplay(byKey.get(replay.key));
       return { replay: after, ...toRefs(tenantKey, inAll), tenantId, tenantKey };
@@ -327,11 +324,15 @@ export function replayVerbs(
     },
 
     async previewReplay(tenantKey, replay) {
-      if (replay.kind !== "single") return selection.count(tenantKey, replay);
+      if (replay.kind !== "single") {
+        const [selected, payloadsErased] = await Promise.all([
+          selection.count(tenantKey, replay),
+          selection.countErased(tenantKey, replay),
+        ]);
+        return { selected, payloadsErased };
+      }
       const seq = findOwnEvent(tenantKey, replay.eventId ?? "");
-      if (seq === null) return 0;
-      const { isSelected, payloadErased } = replayed(tenantKey, seq, replay.filter);
-      return isSelected && !payloadErased ? 1 : 0;
+      return previewOf(seq === null ? null : replayed(tenantKey, seq, replay.filter));
     },
 
     // A damaged event fails its batch: then they go one by one, and the one that fails alone is passed over.
@@ -374,16 +375,4 @@ export function replayVerbs(
 const toRefs = (tenantKey: number, { webhookKeys, ...rest }: Queued): Omit<Requeued, "replay"> => ({
   webhooks: [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey })),
   ...rest,
-});
-
-interface Replayed extends ReplayedRecord {
-  readonly orderHash: number | null;
-}
-
-type RecordRow = Omit<Replayed, "state" | "before"> & { state: number; before: string | null };
-
-const toReplayed = ({ state, before, ...row }: RecordRow): Replayed => ({
-  ...row,
-  state: deliveryStates[state] ?? "FAILED",
-  before: beforeOf(before),
 });

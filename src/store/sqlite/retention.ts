@@ -116,7 +116,9 @@ export function retentionVerbs(
     erasePayloads: (tenantKey, seqs, endedBy) =>
       ofEach(tenantKey, seqs, (_tx, _held, seq) => {
         if (!endedRecords(tenantKey, seq, endedBy)) return false;
-        return erasePayload.run(seq, tenantKey).changes > 0;
+        if (erasePayload.run(seq, tenantKey).changes === 0) return false;
+        rows.noteErased(tenantKey, seq);
+        return true;
       }),
 
     keptAnswers: (query) => reader.run("keptAnswers", query),

@@ -58,6 +58,8 @@ export const tenant = sqliteTable(
     ownStorageBytes: integer("own_storage_bytes"),
     /** Since when its events have taken more than that. */
     storageFullAt: integer("storage_full_at"),
+    /** The last event whose payload was erased before the event; null: none was. No field of `Tenant`. */
+    payloadsErasedTo: integer("payloads_erased_to"),
     deletedAt: integer("deleted_at"),
   },
   (t) => [
@@ -429,6 +431,8 @@ export const replay = sqliteTable(
     returned: integer("returned").notNull().default(0),
     /** It was cancelled, and records may still wait for it. */
     isReturning: integer("is_returning", { mode: "boolean" }).notNull().default(false),
+    /** Events that it came to and that had no payload any more. */
+    payloadsErased: integer("payloads_erased").notNull().default(0),
   },
   (t) => [
     uniqueIndex("replay_by_id").on(t.id),

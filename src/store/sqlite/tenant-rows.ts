@@ -9,6 +9,8 @@ import type { WriteTransaction } from "./writer.ts";
 export interface TenantRows {
   /** Writes what changes about a living tenant to its row and its held, and has it told; nothing to change is no write. */
   change(tx: WriteTransaction, held: HeldTenant, change: TenantChange): void;
+  /** Notes up to which event payloads of a tenant were erased. Nobody keeps that in memory, so nobody is told. */
+  noteErased(tenantKey: number, toSeq: number): void;
   /** The tenant that has this login; null when none has it. */
   holderOf(loginEmail: string | null): number | null;
 }
@@ -32,7 +34,11 @@ export function createTenantRows(client: Database): TenantRows {
     storageFullAt: "storage_full_at",
   });
   const byLogin = client.prepare<{ key: number }, [string | null]>("select key from tenant where login_email = ?1");
+  const noteErased = client.prepare(
+    "update tenant set payloads_erased_to = max(coalesce(payloads_erased_to, 0), ?2) where key = ?1",
+  );
   return {
+    noteErased: (tenantKey, toSeq) => void noteErased.run(tenantKey, toSeq),
     change(tx, held, change) {
       if (Object.keys(change).length === 0) return;
       patch(held.tenant.key, change);

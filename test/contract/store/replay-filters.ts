@@ -107,7 +107,7 @@ export function replayFiltersContract(backend: StoreBackend): void {
           const filter = { ...narrowing, from: at(narrowing.from), to: at(narrowing.to) };
           const range = kind === "timeline" ? { from: times[1] ?? 0, to: times[3] ?? 0 } : {};
           const asked = { kind: kind as keyof typeof rows, filter, ...range };
-          expect(await world.store.previewReplay(tenant.key, asked)).toBe(selected);
+          expect(await world.store.previewReplay(tenant.key, asked)).toEqual({ selected, payloadsErased: 0 });
           const replay = await world.startReplay(tenant, asked.kind, asked);
           expect(replay.selected).toBe(selected);
           const after = (await world.queueAll(2)).at(-1);
@@ -133,7 +133,9 @@ export function replayFiltersContract(backend: StoreBackend): void {
         const { tenant, ids, times } = await history();
         const filter = filterOf({ times });
         const eventId = ids[2] ?? "";
-        expect(await world.store.previewReplay(tenant.key, { kind: "single", eventId, filter })).toBe(expected ? 1 : 0);
+        expect(await world.store.previewReplay(tenant.key, { kind: "single", eventId, filter })).toMatchObject({
+          selected: expected ? 1 : 0,
+        });
         const order: NewReplay = { id: "rpl_1", kind: "single", label: "one", eventId, filter };
         const refusal = await refusalOf(world.store.replayEvent(tenant.key, order, world.clock.now()));
         expect(refusal).toBe(expected ? "fulfilled" : "not_found event_not_selected");
@@ -173,7 +175,7 @@ export function replayFiltersContract(backend: StoreBackend): void {
         const stranger = await world.tenant({ urls: [a] });
         await world.event(stranger, "failed");
         const filter = { webhook: webhookB?.id };
-        expect(await world.store.previewReplay(stranger.key, { kind: "all", filter })).toBe(0);
+        expect(await world.store.previewReplay(stranger.key, { kind: "all", filter })).toMatchObject({ selected: 0 });
       });
     });
 

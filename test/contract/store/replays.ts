@@ -186,7 +186,9 @@ export function replaysContract(backend: StoreBackend): void {
           world.clock.advance(1_000);
         }
         const range = { from: start + 1_000, to: start + 3_000 };
-        expect(await world.store.previewReplay(tenant.key, { kind: "timeline", ...range })).toBe(3);
+        expect(await world.store.previewReplay(tenant.key, { kind: "timeline", ...range })).toMatchObject({
+          selected: 3,
+        });
         expect(await world.startReplay(tenant, "timeline", range)).toMatchObject({ selected: 3 });
         await world.queueAll();
         const pending = (await world.page(tenant, { state: "PENDING" })).records;
@@ -198,7 +200,7 @@ export function replaysContract(backend: StoreBackend): void {
         await world.event(tenant, "delivered", "delivered");
         const half = await world.event(tenant, "delivered", "failed");
         const whole = await world.event(tenant, "failed", "failed");
-        expect(await world.store.previewReplay(tenant.key, { kind: "failed" })).toBe(2);
+        expect(await world.store.previewReplay(tenant.key, { kind: "failed" })).toMatchObject({ selected: 2 });
         expect(await world.startReplay(tenant, "failed")).toMatchObject({ selected: 2 });
         world.clock.advance(1);
         const later = await world.event(tenant, "failed", "failed");
@@ -223,7 +225,7 @@ export function replaysContract(backend: StoreBackend): void {
 
       test("of nothing is completed in its turn", async () => {
         const tenant = await world.tenant({ urls: [a] });
-        expect(await world.store.previewReplay(tenant.key, { kind: "all" })).toBe(0);
+        expect(await world.store.previewReplay(tenant.key, { kind: "all" })).toMatchObject({ selected: 0 });
         await world.startReplay(tenant, "all");
         expect(await world.queueAll()).toMatchObject([{ status: "completed", selected: 0, queued: 0 }]);
         expect(await world.store.queueReplayBatch(10, world.clock.now())).toBeNull();
@@ -244,8 +246,10 @@ export function replaysContract(backend: StoreBackend): void {
       test("is previewed for one event, too", async () => {
         const tenant = await world.tenant();
         const eventId = await world.event(tenant);
-        expect(await world.store.previewReplay(tenant.key, { kind: "single", eventId })).toBe(1);
-        expect(await world.store.previewReplay(tenant.key, { kind: "single", eventId: "evt_x" })).toBe(0);
+        expect(await world.store.previewReplay(tenant.key, { kind: "single", eventId })).toMatchObject({ selected: 1 });
+        expect(await world.store.previewReplay(tenant.key, { kind: "single", eventId: "evt_x" })).toMatchObject({
+          selected: 0,
+        });
       });
 
       test("does nothing twice when the program ends in the middle", async () => {

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { ReplayKind } from "../../../src/domain/replay.ts";
 import { endedForMs } from "../../../src/domain/retention.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import { parseEventId } from "../../../src/lib/id.ts";
 import type { OldEventsQuery } from "../../../src/store/retention.ts";
+import type { NewReplay } from "../../../src/store/store.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, newReplay, refusalOf, type World } from "../../support/store-factory.ts";
 
@@ -244,12 +246,46 @@ export function retentionContract(backend: StoreBackend): void {
         await erase(tenant, erased);
         expect(await refusalOf(world.replayEvent(tenant, erased))).toBe("invalid payload_erased");
         const preview = (eventId: string) => world.store.previewReplay(tenant.key, newReplay("single", { eventId }));
-        expect([await preview(erased), await preview(whole)]).toEqual([0, 1]);
+        expect(await preview(erased)).toEqual({ selected: 1, payloadsErased: 1 });
+        expect(await preview(whole)).toEqual({ selected: 1, payloadsErased: 0 });
         const { id } = await world.startReplay(tenant, "failed");
         await world.queueAll();
         expect(await world.due(tenant)).toMatchObject([{ eventId: whole }]);
-        expect(await world.replay(tenant, id)).toMatchObject({ selected: 2, queued: 1, skipped: 1 });
+        expect(await world.replay(tenant, id)).toMatchObject({ selected: 2, queued: 1, skipped: 1, payloadsErased: 1 });
         expect(await groupsOf(tenant)).toEqual([{ code: "http_status", waiting: 1, failed: 1 }]);
+      });
+
+      test("is told by a preview, with each filter and kind, and of one account alone", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const stranger = await world.tenant({ urls: [a] });
+        const strange = await world.event(stranger, "failed");
+        const first = world.clock.now();
+        const ids = [
+          await world.event(tenant, "failed", "delivered"),
+          await world.event(tenant, "delivered", "failed"),
+        ];
+        world.clock.advance(1_000);
+        const second = world.clock.now();
+        // The last one still waits for b, so its payload stays.
+        ids.push(await world.event(tenant, "failed", "failed"), await world.event(tenant, "failed"));
+        world.clock.advance(1);
+        await erase(tenant, ids[0] ?? "", ids[2] ?? "", ids[3] ?? "");
+        const preview = async (kind: ReplayKind, given: Partial<NewReplay> = {}, of = tenant) => {
+          const found = await world.store.previewReplay(of.key, { kind, ...given });
+          return [found.selected, found.payloadsErased];
+        };
+        expect(await preview("all")).toEqual([4, 2]);
+        expect(await preview("failed")).toEqual([4, 2]);
+        expect(await preview("failed", { filter: { webhook: a } })).toEqual([3, 2]);
+        expect(await preview("all", { filter: { webhook: b, code: "http_status" } })).toEqual([2, 1]);
+        expect(await preview("timeline", { from: first, to: first })).toEqual([2, 1]);
+        expect(await preview("all", { filter: { from: second } })).toEqual([2, 1]);
+        expect(await preview("all", { filter: { type: "unknown" } })).toEqual([0, 0]);
+        expect(await preview("all", {}, stranger)).toEqual([1, 0]);
+        await erase(stranger, strange);
+        expect(await preview("all", {}, stranger)).toEqual([1, 1]);
+        await world.startReplay(tenant, "all", { filter: { webhook: a } });
+        expect((await world.queueAll(1)).at(-1)).toMatchObject({ selected: 4, queued: 2, payloadsErased: 2 });
       });
     });
   });
