@@ -1,5 +1,7 @@
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
+import { parseEventId } from "../../src/lib/id.ts";
 import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
@@ -7,7 +9,11 @@ import { type Account, openAccount } from "./signed-in.ts";
 import { left } from "./visitor.ts";
 
 // One retry at once, and one that no test sees.
-const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "10ms,1h" });
+const server = await startExecutable({
+  POSTRIDER_RETRY_SCHEDULE: "10ms,1h",
+  POSTRIDER_RETENTION: "30d",
+  POSTRIDER_RETENTION_PAYLOADS: "7d",
+});
 const browser = openBrowser(server.url);
 const receiver = startObedientReceiver();
 const hook = `${receiver.url}/orders?source=postrider`;
@@ -147,6 +153,43 @@ describe.skipIf(noBrowser !== null)("an event", () => {
       page.getByRole("region", { name: shownHook }).getByText("404"),
     );
   });
+
+  test.each(["desktop", "phone"] as const)(
+    "whose payload was erased says so, and is left out of replays, on a %s",
+    async (size) => {
+      const account = await openAccount(server.url);
+      await account.setWebhooks({ webhook_url: hook });
+      const [id = "", ...others] = await account.ingestAll([{ answer: 404 }, { answer: 404 }, { answer: 404 }]);
+      for (const each of [id, ...others])
+        await receiver.waitFor(({ headers }) => headers.get("service-event-id") === each);
+      await server.restart((database) => erasePayloads(database, [id, others[0] ?? ""]));
+
+      const page = await openEvent(account, id, { size });
+      const why = "The payload was erased as it had become old. Without it the event cannot be replayed.";
+      await see(page.getByText(why), page.getByText("The receiver refused the event with 404."));
+      const replay = page.getByRole("button", { name: "Replay", exact: true });
+      expect(await replay.isDisabled()).toBe(true);
+      expect(await replay.getAttribute("aria-describedby")).toBe(await page.getByText(why).getAttribute("id"));
+      expect(await page.getByRole("button", { name: /as curl/ }).count()).toBe(0);
+      expect(await page.getByText(/then replay/).count()).toBe(0);
+      await browser.inspect(page, "event-erased");
+
+      await page.goto(`${server.url}/events?state=failed`);
+      await see(page.getByText("payload erased").first());
+      await see(page.getByText("Events are kept for 30 days, their payloads for 7 days."));
+      await page.getByRole("button", { name: "Replay these 3 …" }).click();
+      const dialog = page.getByRole("dialog");
+      await see(dialog.getByText("1 of 3 can be replayed; 2 payloads were erased."));
+      await see(dialog.getByRole("button", { name: "Replay 1 event" }));
+      await browser.inspect(page, "events-erased");
+
+      await page.goto(`${server.url}/replays?kind=all`);
+      await see(page.getByText("1 of 3 can be replayed; 2 payloads were erased."));
+      await page.getByRole("button", { name: "Replay 1 event" }).click();
+      await see(page.getByText("2 payloads erased"), page.getByText("2 skipped"));
+      await browser.inspect(page, "replays-erased");
+    },
+  );
 
   test("shows the payload to the byte, as text", async () => {
     const payload =
@@ -317,6 +360,15 @@ async function openEvent(
 
 async function see(...what: readonly Locator[]): Promise<void> {
   for (const one of what) await one.waitFor();
+}
+
+/** As retention does: it would take an hour. */
+function erasePayloads(database: string, eventIds: readonly string[]): void {
+  const client = new Database(database);
+  const seqs = JSON.stringify(eventIds.map((eventId) => parseEventId(eventId)?.seq));
+  client.run("update event set payload = x'', checksum = null where seq in (select value from json_each(?))", [seqs]);
+  client.run("update tenant set payloads_erased_to = (select max(value) from json_each(?))", [seqs]);
+  client.close();
 }
 
 const clipboardOf = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()");

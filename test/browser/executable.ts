@@ -8,8 +8,11 @@ export interface Executable {
   readonly url: string;
   /** The next line of the log that tells of `event`; each is told once. */
   logged(event: string): Promise<LogLine>;
-  /** Ends it as a service manager does, and starts it again at the same address. */
-  restart(): Promise<void>;
+  /**
+   * Ends it as a service manager does, and starts it again at the same address.
+   * @param meanwhile what happens to its database, while nobody has it open
+   */
+  restart(meanwhile?: (database: string) => void): Promise<void>;
   /** What its operator signs in with. */
   operatorToken(): string;
 }
@@ -56,8 +59,9 @@ export async function startExecutable(settings: Readonly<Record<string, string>>
   return {
     url: String(url),
     logged: (event) => log.next(event),
-    async restart() {
+    async restart(meanwhile) {
       await stop();
+      meanwhile?.(join(folder, "postrider-data", "postrider.db"));
       log = createLogReader();
       stop = launch(new URL(String(url)).port);
       await log.next("server.started");

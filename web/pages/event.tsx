@@ -15,6 +15,7 @@ import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
 import { Time } from "../parts/time.tsx";
 import { type Loaded, useLoaded } from "../stream/load.ts";
 import { AskAgain } from "./event/ask-again.tsx";
+import { ErasedPayload, erasedId } from "./event/erased-payload.tsx";
 import { type LiveEvent, useLiveEvent } from "./event/live-event.ts";
 import { Payload } from "./event/payload.tsx";
 import { payloadOf } from "./event/payload-of.ts";
@@ -32,6 +33,7 @@ export function EventPage() {
   const event = useLiveEvent(id);
   const back = useWayBack();
   const [first] = event.data?.records ?? [];
+  const isErased = first?.payloadErased === true;
 
   const webhooks = useLoaded("webhooks", readWebhooks);
   const [isAsking, setAsking] = useState(false);
@@ -49,8 +51,12 @@ export function EventPage() {
 
   useShortcuts([
     { keys: "Escape", does: "Back to the events", run: back.go },
-    { keys: "r", does: "Replay this event", run: () => void (first && tryAndSay(askOrReplay)) },
-    { keys: "c", does: "Copy this event as curl", run: () => void (first && tryAndSay(() => copyCurl(first))) },
+    { keys: "r", does: "Replay this event", run: () => void (first && !isErased && tryAndSay(askOrReplay)) },
+    {
+      keys: "c",
+      does: "Copy this event as curl",
+      run: () => void (first && !isErased && tryAndSay(() => copyCurl(first))),
+    },
   ]);
 
   return (
@@ -65,8 +71,13 @@ export function EventPage() {
         {first && (
           <div class="end">
             <Copy text={id} what="id" label="Copy id" kind="plain" />
-            <Copy text={() => curlOfEvent(first)} what="as curl" label="Copy as curl" kind="plain" />
-            <Button kind="primary" onClick={askOrReplay}>
+            {!isErased && <Copy text={() => curlOfEvent(first)} what="as curl" label="Copy as curl" kind="plain" />}
+            <Button
+              kind="primary"
+              onClick={askOrReplay}
+              disabled={isErased}
+              aria-describedby={isErased ? erasedId : undefined}
+            >
               Replay
             </Button>
           </div>
@@ -120,8 +131,11 @@ function Found({ id, event, ...around }: Around & { id: string; event: Loaded<Li
 }
 
 function Parts({ id, records, attempts, earlier, webhooks, showEarlier }: LiveEvent & Around & { id: string }) {
-  const delivery = useLoaded(`delivery ${id}`, (signal) => call<Delivery>(`/v1/events/${id}/delivery`, { signal }));
-  const text = useMemo(() => delivery.data && payloadOf(delivery.data.body), [delivery.data]);
+  const isErased = records[0]?.payloadErased === true;
+  const delivery = useLoaded(`delivery ${id} ${isErased}`, async (signal) =>
+    isErased ? null : call<Delivery>(`/v1/events/${id}/delivery`, { signal }),
+  );
+  const text = useMemo(() => delivery.data?.body && payloadOf(delivery.data.body), [delivery.data]);
   const { ingestionTimestamp: acceptedAt, eventType = null } = records[0] ?? {};
   return (
     <>
@@ -151,9 +165,13 @@ function Parts({ id, records, attempts, earlier, webhooks, showEarlier }: LiveEv
           )}
           <Records records={records} attempts={attempts} webhooks={webhooks} />
         </div>
-        <Shown of={delivery} skeleton={<PayloadSkeleton />}>
-          {() => text !== undefined && <Payload text={text} />}
-        </Shown>
+        {isErased ? (
+          <ErasedPayload acceptedAt={acceptedAt ?? ""} />
+        ) : (
+          <Shown of={delivery} skeleton={<PayloadSkeleton />}>
+            {() => text !== undefined && <Payload text={text} />}
+          </Shown>
+        )}
       </div>
     </>
   );

@@ -58,7 +58,18 @@ export function ReplayRow({
   children?: ComponentChildren;
 }) {
   const [isAsking, setAsking] = useState(false);
-  const { kind, replayGroupId, status, selected, delivered, failed, superseded, skipped, returned = 0 } = replay;
+  const {
+    kind,
+    replayGroupId,
+    status,
+    selected,
+    delivered,
+    failed,
+    superseded,
+    skipped,
+    returned = 0,
+    payloadsErased = 0,
+  } = replay;
   const queued = replay.queued - returned;
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
@@ -112,10 +123,11 @@ export function ReplayRow({
           </span>
         )}
         {skipped > 0 && (
-          <span class="soft" title="They failed for a webhook that was removed, and no other is registered.">
+          <span class="soft" title="Their webhook was removed and no other is registered, or the payload was erased.">
             {count(skipped)} skipped
           </span>
         )}
+        {payloadsErased > 0 && <span class="soft">{count(payloadsErased)} payloads erased</span>}
         {returned > 0 && (
           <span class="soft" title="They waited as the replay was cancelled, and are again what they were before.">
             {count(returned)} returned

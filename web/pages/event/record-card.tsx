@@ -58,7 +58,7 @@ export function RecordCard({
           {name !== "" && <strong class="webhook-name">{name} </strong>}
           {targetWebhook === "" ? nobody(state) : withoutQuery(targetWebhook)}
         </h2>
-        {isOneOfSome && <Copy text={() => curlOfEvent(record)} what="this delivery as curl" />}
+        {isOneOfSome && !record.payloadErased && <Copy text={() => curlOfEvent(record)} what="this delivery as curl" />}
         <span class="is-new" key={state}>
           <DeliveryState state={state} />
         </span>
@@ -103,7 +103,7 @@ export function ReplacedCard({ url, attempts }: { url: string; attempts: readonl
 const nobody = (state: string) => (state === "SKIPPED" ? "No webhook takes this type of event" : "No webhook");
 
 function Why({ record, registered }: { record: EventRecord; registered: readonly string[] | undefined }) {
-  const { state, errorReason, targetWebhook } = record;
+  const { state, errorReason, targetWebhook, payloadErased } = record;
   if (errorReason === null) return null;
   const { meaning, remedy, isAboutWebhooks = false } = explainFailure(record, errorReason);
   if (state !== "FAILED") return <p class="record-why soft">{meaning} It is retried automatically.</p>;
@@ -114,7 +114,9 @@ function Why({ record, registered }: { record: EventRecord; registered: readonly
         <strong title={withoutQuery(errorReason)}>{withoutUrl(errorReason, targetWebhook)}</strong>
       </p>
       <p>{meaning}</p>
-      <p>{goesElsewhere ? "A replay sends the event to the webhooks that are registered now." : remedy}</p>
+      {!payloadErased && (
+        <p>{goesElsewhere ? "A replay sends the event to the webhooks that are registered now." : remedy}</p>
+      )}
       {isAboutWebhooks && !goesElsewhere && <LinkButton href="/webhooks">Go to webhooks</LinkButton>}
     </div>
   );

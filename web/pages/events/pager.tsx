@@ -1,6 +1,8 @@
+import { keptInWords } from "../../format/kept.ts";
 import { count } from "../../format/number.ts";
 import { exactTime } from "../../format/time.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
+import { account } from "../../session/account.ts";
 import { type Filter, pageSize, urlOf } from "./filter.ts";
 import type { Listed } from "./record.ts";
 import { deliveriesInWords } from "./record.ts";
@@ -23,12 +25,16 @@ export function Pager({ filter, listed }: { filter: Filter; listed: Listed }) {
   const end = before + records.length;
   const hasNext = records.length === pageSize && (!totalIsExact || end < total);
   const until = filter.until || listed.held;
+  const who = account.value;
   return (
     <nav class="pager" aria-label="Pages">
       <p class="soft">
         {records.length > 0 && `${count(before + 1)}–${count(end)} of `}
         {totalInWords(listed)}
         {totalEvents !== null && totalEvents !== total && ` of ${count(totalEvents)} events`}
+        {!hasNext && who !== null && who.retention_payloads_seconds !== null && (
+          <span class="small"> · {keptInWords(who)}</span>
+        )}
         {!hasNext && searchedTo !== null && (
           <>
             {", "}

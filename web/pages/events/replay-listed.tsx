@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Previewed, Webhook } from "../../api/types.ts";
+import { erasedInWords, sendableOf } from "../../format/kept.ts";
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -86,12 +87,13 @@ function Asking({
   const preview = useLoaded(JSON.stringify([kind, fields]), (signal) =>
     call<Previewed>("/v1/events/replays/preview", { method: "POST", body: { kind, ...fields }, signal }),
   );
-  const selected = preview.data?.selected ?? null;
+  const selected = preview.data ? sendableOf(preview.data) : null;
+  const erased = preview.data ? erasedInWords(preview.data) : "";
   const events = selected === null ? "" : `${count(selected)} ${selected === 1 ? "event" : "events"}`;
   const only = fields.webhook === undefined ? "" : " and nowhere else";
   const isWhatever = kind === "all" && fields.code === undefined && fields.status === undefined;
   const again = isWhatever ? " That includes what was delivered already." : "";
-  const whatHappens = `${events} will be delivered again ${target}${only}.${again}`;
+  const whatHappens = `${erased} ${events} will be delivered again ${target}${only}.${again}`;
   return (
     <ReplayQuestion
       title={`Replay ${words}?`}

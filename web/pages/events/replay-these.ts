@@ -43,7 +43,8 @@ export function replayTheseOf(
     const { status, ...fields } = fieldsOf(filter, listed.readAt, listed.held);
     const { total, totalIsExact } = listed;
     // The whole history is seldom what one means to send again.
-    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter);
+    const isAnyErased = listed.records.some(({ payloadErased }) => payloadErased);
+    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased;
     const many = totalIsExact ? "" : "more than ";
     return {
       by: "selection",
@@ -54,7 +55,9 @@ export function replayTheseOf(
       mustAsk,
     };
   }
-  const records = listed.records.filter(({ targetWebhook }) => targetWebhook === "" || isRegistered(targetWebhook));
+  const records = listed.records.filter(
+    ({ targetWebhook, payloadErased }) => !payloadErased && (targetWebhook === "" || isRegistered(targetWebhook)),
+  );
   const n = records.length;
   if (n === 0 || webhooks.length === 0) return null;
   const isAll = listed.totalIsExact && n === listed.total;

@@ -37,7 +37,9 @@ export function EventRow({
           <DeliveryState state={state} isShort />
         </span>
         {eventType === null ? (
-          <span class="soft event-type">{showControls(record.payloadStart ?? "no type")}</span>
+          <span class="soft event-type">
+            {showControls(record.payloadStart ?? (record.payloadErased ? "payload erased" : "no type"))}
+          </span>
         ) : (
           <span class="event-type" title={showControls(eventType)}>
             {showControls(eventType)}

@@ -1,4 +1,5 @@
 import type { Account } from "../../api/types.ts";
+import { keptInWords } from "../../format/kept.ts";
 import { count, percent } from "../../format/number.ts";
 import { Panel } from "../../parts/panel.tsx";
 import { now, Time } from "../../parts/time.tsx";
@@ -28,6 +29,10 @@ export function Usage({ view: { who: read, webhooks } }: { view: PlanView }) {
     >
       <div class="usage">
         <Quota who={who} />
+        <div>
+          <p class="soft">Kept</p>
+          <p>{keptInWords(who)}</p>
+        </div>
         <div>
           <p class="soft">Webhooks</p>
           <p>

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
 import type { Previewed } from "../../api/types.ts";
 import { readWebhooks } from "../../api/webhooks.ts";
+import { erasedInWords, sendableOf } from "../../format/kept.ts";
 import { toTyped } from "../../format/typed-time.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -85,9 +86,11 @@ export function NewReplay({
 
   const lacking = missing(choice);
   const isCounted = choice === settled && preview.error === null && preview.data !== undefined;
-  const selected = isCounted ? (preview.data?.selected ?? null) : null;
-  const why =
-    lacking ?? (preview.error !== null ? preview.error.message : selected === 0 ? nothingSelected[choice.kind] : null);
+  const counted = isCounted ? preview.data : null;
+  const selected = counted ? sendableOf(counted) : null;
+  const erased = counted ? erasedInWords(counted) : "";
+  const nothing = selected === 0 ? nothingSelected[choice.kind] : "";
+  const why = lacking ?? preview.error?.message ?? (erased || nothing);
   const edit = (change: Partial<Choice>) => {
     start.forget();
     onChange({ ...choice, ...change });
@@ -150,7 +153,7 @@ export function NewReplay({
               {selected !== null && selected > mostUnasked && " …"}
             </Button>
             <p class="soft small" role="status">
-              {why ?? (selected === null ? "Counting events…" : "")}
+              {why || (selected === null && "Counting events…")}
             </p>
           </div>
         </div>
@@ -172,7 +175,7 @@ export function NewReplay({
           onStart={async () => start.run()}
           onClose={() => setAsking(false)}
         >
-          They will be delivered again {choice.kind === "failed" ? targets.failed : targets.all}.
+          {erased} They will be delivered again {choice.kind === "failed" ? targets.failed : targets.all}.
         </ReplayQuestion>
       )}
     </Panel>

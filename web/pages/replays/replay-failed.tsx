@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
 import type { Previewed } from "../../api/types.ts";
+import { erasedInWords, sendableOf } from "../../format/kept.ts";
 import { labelOf } from "../../format/label.ts";
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
@@ -43,16 +44,18 @@ export function ReplayFailed({
   /** @param id of the replay */
   onStarted(id: string): void;
 }) {
-  const [asked, setAsked] = useState<number | null>(null);
+  const [asked, setAsked] = useState<Previewed | null>(null);
 
   async function begin(): Promise<void> {
-    const { selected } = await call<Previewed>("/v1/events/replays/preview", {
+    const preview = await call<Previewed>("/v1/events/replays/preview", {
       method: "POST",
       body: { kind: "failed", ...filter },
     });
-    if (selected === 0) say("None of these is failed any more, so there is nothing to replay.");
-    else if (selected > mostUnasked) setAsked(selected);
-    else await start(selected);
+    const n = sendableOf(preview);
+    const erased = erasedInWords(preview);
+    if (n === 0) say(erased || "None of these is failed any more, so there is nothing to replay.");
+    else if (n > mostUnasked || erased !== "") setAsked(preview);
+    else await start(n);
   }
 
   async function start(selected: number): Promise<void> {
@@ -72,13 +75,14 @@ export function ReplayFailed({
       </Button>
       {asked !== null && (
         <ReplayQuestion
-          title={`Replay ${events(asked)}?`}
+          title={`Replay ${events(sendableOf(asked))}?`}
           facts={[["Webhook", to], ...facts]}
-          press={`Replay ${events(asked)}`}
-          onStart={() => start(asked)}
+          press={`Replay ${events(sendableOf(asked))}`}
+          onStart={() => start(sendableOf(asked))}
           onClose={() => setAsked(null)}
         >
-          They are sent to <bdi>{to}</bdi> again and nowhere else. The replay can be cancelled while it runs.
+          {erasedInWords(asked)} They are sent to <bdi>{to}</bdi> again and nowhere else. The replay can be cancelled
+          while it runs.
         </ReplayQuestion>
       )}
     </>

@@ -52,6 +52,17 @@ describe("a list is replayed by what selects the same", () => {
     expect(these).toMatchObject({ text, mustAsk });
   });
 
+  test("a question is asked where a payload was erased, which it says", () => {
+    const erased = { ...record(shop.url), payloadErased: true as const };
+    const these = replayTheseOf(given({ type: "order.paid" }), { ...listed, total: 2, records: [erased] }, [shop]);
+    expect(these).toMatchObject({ mustAsk: true });
+    const found = replayTheseOf(given({ q: "Ada" }), { ...listed, total: 2, records: [erased, record(shop.url)] }, [
+      shop,
+    ]);
+    expect(found).toMatchObject({ by: "page", records: [record(shop.url)], text: "Replay the 1 on this page" });
+    expect(replayTheseOf(given({ q: "Ada" }), { ...listed, total: 1, records: [erased] }, [shop])).toBeNull();
+  });
+
   test("a question is asked of everything, however little that is", () => {
     const these = replayTheseOf(given({}), { ...listed, total: 2 }, [shop]);
     expect(these).toMatchObject({ text: "Replay these 2 …", mustAsk: true });

@@ -1,0 +1,30 @@
+import type { Account, Previewed } from "../api/types.ts";
+import { count } from "./number.ts";
+
+/** What retention leaves, in words. */
+
+type Ages = Pick<Account, "retention_seconds" | "retention_payloads_seconds">;
+
+/** "7 days", "36 hours", "ever". */
+export function ageInWords(seconds: number | null): string {
+  if (seconds === null) return "ever";
+  const [n, unit] = seconds % 86_400 === 0 ? [seconds / 86_400, "day"] : [seconds / 3_600, "hour"];
+  return `${count(n)} ${unit}${n === 1 ? "" : "s"}`;
+}
+
+/** "Events are kept for 30 days, their payloads for 7 days." */
+export function keptInWords({ retention_seconds: events, retention_payloads_seconds: payloads }: Ages): string {
+  const alone = events === payloads ? "" : `, their payloads for ${ageInWords(payloads)}`;
+  return `Events are kept for ${ageInWords(events)}${alone}.`;
+}
+
+/** Of the events that a replay selects, those that it can send. */
+export const sendableOf = ({ selected, payloadsErased = 0 }: Previewed): number => selected - payloadsErased;
+
+/** Why these are not all; "" if they are. */
+export function erasedInWords(preview: Previewed): string {
+  const { selected, payloadsErased = 0 } = preview;
+  if (payloadsErased === 0) return "";
+  const were = payloadsErased === 1 ? "payload was" : "payloads were";
+  return `${count(sendableOf(preview))} of ${count(selected)} can be replayed; ${count(payloadsErased)} ${were} erased.`;
+}
