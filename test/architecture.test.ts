@@ -6,6 +6,7 @@ import {
   failureCodes,
   type NoResponseCause,
   noWebhook,
+  serverRestored,
   unanswered,
   unreadable,
   webhookDisabled,
@@ -315,7 +316,9 @@ describe("the sentence of a failure is for people, and programs go by its code:"
   const beginnings = Object.keys(failureCodes)
     .filter((code) => code !== "http_status")
     .map((code) => {
-      const stored = [noWebhook, webhookRemoved, webhookDisabled, unreadable].find((failure) => failure.code === code);
+      const stored = [noWebhook, webhookRemoved, webhookDisabled, serverRestored, unreadable].find(
+        (failure) => failure.code === code,
+      );
       return (stored ?? unanswered(code as NoResponseCause, undefined, "URL")).reason.split("URL")[0] ?? "";
     });
 
