@@ -89,8 +89,7 @@ const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
   },
   server_restored: {
     short: "Server restored",
-    meaning:
-      "The server was restored from a backup in which the delivery was pending. It may have been made before that.",
+    meaning: "It was pending in the backup that the server was restored from, and may have been delivered since.",
     remedy: "Check whether the receiver has the event, and replay it if not.",
   },
   unreadable: {
