@@ -7,10 +7,16 @@ import { litestream, litestreamVariable } from "./replicator.ts";
 
 /**
  * `bun run litestream`: the real Litestream beside a server, through three restarts. `--rate 300` events a second,
- * `--seconds 20` of load between two restarts.
+ * `--seconds 20` of load between two restarts, `--runs 1` of it all. With `--keep` the folder of a run with a fault stays:
+ * the database, the replica, what was restored from it and what Litestream said.
  */
 const { values } = parseArgs({
-  options: { rate: { type: "string", default: "300" }, seconds: { type: "string", default: "20" } },
+  options: {
+    rate: { type: "string", default: "300" },
+    seconds: { type: "string", default: "20" },
+    runs: { type: "string", default: "1" },
+    keep: { type: "boolean", default: false },
+  },
 });
 
 if (litestream === null) {
@@ -20,18 +26,34 @@ if (litestream === null) {
   process.exit(2);
 }
 
-const folder = mkdtempSync(join(tmpdir(), "postrider-litestream-"));
-try {
-  const { faults, ...figures } = await proveReplication({
-    litestream,
-    folder,
-    seconds: Number(values.seconds),
-    eventsPerSecond: Number(values.rate),
-    say: (text) => void process.stderr.write(`${text}\n`),
-  });
-  process.stdout.write(`${JSON.stringify(figures, null, 2)}\n`);
-  for (const fault of faults) process.stdout.write(`FAULT: ${fault}\n`);
-  process.exitCode = faults.length === 0 ? 0 : 1;
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+const print = (text: string) => void process.stdout.write(`${text}\n`);
+
+/** Whether all was as it should be. */
+async function run(executable: string): Promise<boolean> {
+  const folder = mkdtempSync(join(tmpdir(), "postrider-litestream-"));
+  let isFine = false;
+  try {
+    const { faults, ...figures } = await proveReplication({
+      litestream: executable,
+      folder,
+      seconds: Number(values.seconds),
+      eventsPerSecond: Number(values.rate),
+      say: (text) => void process.stderr.write(`${text}\n`),
+    });
+    print(JSON.stringify(figures, null, 2));
+    for (const fault of faults) print(`FAULT: ${fault}`);
+    isFine = faults.length === 0;
+  } catch (error) {
+    print(`FAULT: ${error instanceof Error ? error.message : error}`);
+  } finally {
+    if (values.keep && !isFine) print(`Kept: ${folder}`);
+    else rmSync(folder, { recursive: true, force: true });
+  }
+  return isFine;
 }
+
+const runs = Number(values.runs);
+let faulty = 0;
+for (let done = 0; done < runs; done++) if (!(await run(litestream))) faulty += 1;
+if (runs > 1) print(`${runs} runs, ${faulty} with a fault`);
+process.exitCode = faulty === 0 ? 0 : 1;

@@ -1,9 +1,15 @@
+export interface Acknowledged {
+  readonly eventId: string;
+  /** When, as `Date.now()`. */
+  readonly at: number;
+}
+
 /** Events at an even rate, whatever happens to the server; those that it acknowledges are noted. */
 export interface Load {
   runFor(seconds: number): Promise<void>;
   /** Every request has its answer, or will have none. */
   answered(): Promise<void>;
-  acknowledged(): readonly string[];
+  acknowledged(): readonly Acknowledged[];
   figures(): { acknowledged: number; unanswered: number; p50Ms: number; p99Ms: number; longestMs: number };
 }
 
@@ -12,7 +18,7 @@ const timeoutMs = 10_000;
 
 export function createLoad(options: { url: string; apiKey: string; eventsPerSecond: number }): Load {
   const { url, apiKey, eventsPerSecond } = options;
-  const eventIds: string[] = [];
+  const acknowledged: Acknowledged[] = [];
   const latencies: number[] = [];
   const underWay = new Set<Promise<void>>();
   let unanswered = 0;
@@ -30,7 +36,7 @@ export function createLoad(options: { url: string; apiKey: string; eventsPerSeco
       });
       const { eventId } = (await response.json()) as { eventId?: string };
       if (response.status !== 202 || eventId === undefined) throw new Error(String(response.status));
-      eventIds.push(eventId);
+      acknowledged.push({ eventId, at: Date.now() });
       latencies.push(performance.now() - startedAt);
     } catch {
       unanswered += 1;
@@ -59,9 +65,9 @@ export function createLoad(options: { url: string; apiKey: string; eventsPerSeco
     async answered() {
       await Promise.all(underWay);
     },
-    acknowledged: () => eventIds,
+    acknowledged: () => acknowledged,
     figures: () => ({
-      acknowledged: eventIds.length,
+      acknowledged: acknowledged.length,
       unanswered,
       p50Ms: percentile(0.5),
       p99Ms: percentile(0.99),

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Names the executable of Litestream; without it, it is looked for on the PATH. */
@@ -7,10 +7,14 @@ export const litestreamVariable = "LITESTREAM";
 /** Null: there is none on this machine. `go install github.com/benbjohnson/litestream/cmd/litestream@v0.5.18` builds it. */
 export const litestream: string | null = process.env[litestreamVariable] ?? Bun.which("litestream");
 
-/** The real Litestream beside a database, with a folder as its replica. */
+/** The real Litestream beside a database, with a folder as its replica; what it says is in `litestream.log` there. */
 export interface Replicator {
   /** Resolves when it follows the log: one that is told to end before that copies nothing any more. */
   start(): Promise<void>;
+  /** Resolves when it has gone through the log once, from a moment after this call. */
+  looked(): Promise<void>;
+  /** Resolves when it has copied something. */
+  copied(): Promise<void>;
   /** In order: it copies what is left. */
   stop(): Promise<void>;
   /** Why it copied the whole database, each time that it did. */
@@ -55,14 +59,25 @@ logging:
       text += decoder.decode(chunk, { stream: true });
       const lines = text.split("\n");
       text = lines.pop() ?? "";
+      if (lines.length > 0) appendFileSync(join(folder, "litestream.log"), `${lines.join("\n")}\n`);
       for (const line of lines) if (line.startsWith("{")) note(JSON.parse(line) as LogLine);
     }
   }
 
-  let following = () => {};
+  const waiting = new Set<{ msg: string; left: number; resolve(): void }>();
+
+  function said(msg: string, times = 1): Promise<void> {
+    return new Promise((resolve) => waiting.add({ msg, left: times, resolve }));
+  }
 
   function note({ level, msg, snap, reason, error }: LogLine): void {
-    if (msg === "sync") following();
+    for (const waiter of waiting) {
+      if (waiter.msg !== msg) continue;
+      waiter.left -= 1;
+      if (waiter.left > 0) continue;
+      waiting.delete(waiter);
+      waiter.resolve();
+    }
     if (msg === "sync" && snap === "true") snapshots.push(reason ?? "the first");
     if (level === "ERROR") errors.push(`${msg}: ${error ?? ""}`);
   }
@@ -71,7 +86,7 @@ logging:
     snapshots,
     errors,
     async start() {
-      const follows = new Promise<void>((resolve) => (following = resolve));
+      const follows = said("sync");
       child = Bun.spawn([executable, "replicate", "-config", config], {
         stdin: "ignore",
         stdout: "pipe",
@@ -81,6 +96,9 @@ logging:
       void follow(child.stderr);
       await follows;
     },
+    // It says so as a look begins: with the second, the first has ended.
+    looked: () => said("sync", 2),
+    copied: () => said("db sync"),
     async stop() {
       child?.kill("SIGTERM");
       await child?.exited;
