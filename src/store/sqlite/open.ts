@@ -7,6 +7,7 @@ import { messageOf } from "../../lib/error-message.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { StorageSizes } from "../opened.ts";
 import { isDamage } from "./damage.ts";
+import { clearLogTail } from "./log-tail.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
 import { isEarlier, migrate, migrations, type Standing, standingOf } from "./migrations.ts";
@@ -104,7 +105,10 @@ export function openDatabase({
     // Takes effect only before the first table is made: the space of erased tenants can go back to the disk.
     if (isEmpty(client)) client.run("pragma auto_vacuum = incremental");
     applyPragmas(client);
-    if (checkpoints === "external") leaveLogAlone(client);
+    if (checkpoints === "external") {
+      leaveLogAlone(client);
+      clearLogTail(client, path);
+    }
     if (process.platform === "darwin") client.run("pragma fullfsync = on");
     if (maxPageCount !== undefined) client.run(`pragma max_page_count = ${maxPageCount}`);
     const damage = findDamage(client, warn ?? (() => {}));

@@ -13,6 +13,7 @@ import { upgradeDatabase } from "../../../src/store/sqlite/upgrade.ts";
 import { makeEarlierDatabase } from "../../support/earlier-database.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
 import { bytes, latestKey, newTenant, untyped } from "../../support/store-factory.ts";
+import { commitUnpublished } from "../../support/unpublished-commit.ts";
 
 const sqlite = useSqlite();
 const external: { checkpoints: Checkpoints } = { checkpoints: "external" };
@@ -100,6 +101,57 @@ describe("a log that is another program's to copy back", () => {
     client.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
     return client;
   }
+});
+
+describe("a commit that a killed process leaves behind in the log", () => {
+  const logHeaderBytes = 32;
+  const frameBytes = 24 + 4_096;
+
+  /** How many frames in a row belong to the log by their salts, as whoever replicates it reads it. */
+  function framesIn(log: Buffer): number {
+    const salts = log.subarray(16, 24);
+    for (let frames = 0; ; frames++) {
+      const header = log.subarray(logHeaderBytes + frames * frameBytes);
+      if (header.length < frameBytes || !header.subarray(8, 16).equals(salts)) return frames;
+    }
+  }
+
+  const endOfLog = (client: Database) =>
+    client.query<{ log: number }, []>("pragma wal_checkpoint(noop)").get()?.log ?? 0;
+
+  test("is gone before the next one is written over it, so that whoever has read it finds out", () => {
+    const dataDir = sqlite.emptyDir();
+    // Stays open as Litestream's does: with it the index outlives the killed process.
+    const replicator = openDatabase({ dataDir, ...external });
+    replicator.run("create table filling (bytes blob)");
+    const killed = openDatabase({ dataDir, ...external });
+    const end = endOfLog(killed);
+    commitUnpublished(dataDir, () => killed.run("insert into filling values (zeroblob(100000))"));
+    killed.close(true);
+    expect(endOfLog(replicator)).toBe(end);
+    expect(framesIn(logIn(dataDir))).toBeGreaterThan(end + 20);
+
+    const next = openDatabase({ dataDir, ...external });
+    expect(framesIn(logIn(dataDir))).toBe(end);
+    next.run("insert into filling values ('next')");
+    expect(framesIn(logIn(dataDir))).toBe(endOfLog(next));
+    expect(replicator.query("select bytes from filling").values()).toEqual([["next"]]);
+    expect(replicator.query("pragma integrity_check").values()).toEqual([["ok"]]);
+    next.close(true);
+    replicator.close(true);
+  });
+
+  test("stays where nobody else has the database open: SQLite takes it for good", () => {
+    const dataDir = sqlite.emptyDir();
+    const first = openDatabase({ dataDir, ...external });
+    first.run("create table filling (bytes blob)");
+    commitUnpublished(dataDir, () => first.run("insert into filling values ('kept')"));
+    // Nobody has the index open: it is made anew from the log.
+    first.close(true);
+    const next = openDatabase({ dataDir, ...external });
+    expect(next.query("select bytes from filling").values()).toEqual([["kept"]]);
+    next.close(true);
+  });
 });
 
 describe("a log that nobody copies back", () => {
