@@ -186,6 +186,7 @@ export function createMetrics(sources: MetricSources) {
   const streams = new Gauge({ name: "postrider_open_streams", help: "Open dashboard streams.", registers });
   const resident = new Gauge({ name: "process_resident_memory_bytes", help: "Resident memory.", registers });
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  gauge("process_start_time_seconds", "When the process started, in Unix time.").set(sources.clock.now() / 1000);
   const diskFree = gauge("postrider_disk_free_bytes", "Free disk space in the data directory.");
   const diskFloor = gauge("postrider_disk_floor_bytes", "Free disk space below which no events are accepted.");
   const databaseSize = gauge("postrider_database_bytes", "Size of the database, excluding its write-ahead log.");

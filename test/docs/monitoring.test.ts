@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { startTestApp } from "../support/test-app.ts";
 import { root } from "./documents.ts";
 
@@ -33,12 +34,34 @@ const rules = (
 interface Panel {
   title: string;
   type: string;
+  description?: string;
+  fieldConfig?: { defaults: { unit?: string } };
   targets?: { expr: string }[];
 }
-const { panels } = JSON.parse(readFileSync(join(folder, "grafana.json"), "utf8")) as { panels: Panel[] };
+interface Variable {
+  name: string;
+  allValue?: string;
+}
+interface Dashboard {
+  panels: Panel[];
+  templating: { list: Variable[] };
+  annotations: { list: { target: { expr: string } }[] };
+}
+const { panels, templating, annotations } = JSON.parse(readFileSync(join(folder, "grafana.json"), "utf8")) as Dashboard;
+const drawn = panels.filter(({ type }) => type !== "row");
+const expressions = [
+  ...drawn.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+  ...annotations.list.map(({ target }) => target.expr),
+];
 
 /** Names of series in an expression: ours, and the run-time's. */
 const seriesIn = (expr: string) => [...expr.matchAll(/\b(?:postrider|process)_\w+|\bup\b/g)].map(([name]) => name);
+
+const promtool = Bun.which("promtool");
+function runPromtool(...words: string[]): void {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([promtool ?? "", ...words]);
+  expect({ exitCode, said: `${stdout}${stderr}` }).toMatchObject({ exitCode: 0 });
+}
 
 describe("the alert rules", () => {
   test.each(rules.map((rule) => [rule.alert, rule] as const))(
@@ -52,26 +75,44 @@ describe("the alert rules", () => {
     },
   );
 
-  const promtool = Bun.which("promtool");
   test.skipIf(promtool === null)("promtool accepts them", () => {
-    const { exitCode, stderr } = Bun.spawnSync([
-      promtool ?? "",
-      "check",
-      "rules",
-      "--lint=all",
-      join(folder, "alerts.yml"),
-    ]);
-    expect({ exitCode, said: stderr.toString() }).toMatchObject({ exitCode: 0 });
+    runPromtool("check", "rules", "--lint=all", join(folder, "alerts.yml"));
+  });
+
+  test.skipIf(promtool === null)("promtool finds that they fire when they are to", () => {
+    runPromtool("test", "rules", join(import.meta.dir, "alerts.promtool.yml"));
   });
 });
 
 describe("the Grafana dashboard", () => {
-  test.each(panels.filter(({ type }) => type !== "row").map((panel) => [panel.title, panel] as const))(
-    "%s draws series that there are",
-    (_, { targets = [] }) => {
+  test.each(drawn.map((panel) => [panel.title, panel] as const))(
+    "%s draws series that there are, says what it means, and has a unit",
+    (_, { targets = [], description, fieldConfig }) => {
+      expect(description).toEndWith(".");
+      expect(fieldConfig?.defaults.unit).toBeString();
       const asked = targets.flatMap(({ expr }) => seriesIn(expr));
       expect(asked).not.toEqual([]);
       for (const name of asked) expect([...known]).toContain(name);
     },
   );
+
+  test.each(expressions)("%s is of the servers that are chosen alone", (expr) => {
+    expect(expr.match(/\{instance=~"\$instance"[,}]/g)?.length).toBe(seriesIn(expr).length);
+  });
+
+  // Others that the same Prometheus asks have a process, too.
+  test("all servers are all of ours", () => {
+    expect(templating.list.find(({ name }) => name === "instance")).not.toHaveProperty("allValue");
+  });
+
+  test.skipIf(promtool === null)("promtool can read each expression", () => {
+    const rules = expressions.map((expr, i) => ({
+      record: `drawn:${i}`,
+      expr: expr.replaceAll("$instance", "relay:443").replaceAll("$__rate_interval", "1m"),
+    }));
+    const file = join(mkdtempSync(join(tmpdir(), "postrider-grafana-")), "rules.json");
+    writeFileSync(file, JSON.stringify({ groups: [{ name: "drawn", rules }] }));
+    runPromtool("check", "rules", "--lint=none", file);
+    rmSync(dirname(file), { recursive: true });
+  });
 });
