@@ -11,12 +11,13 @@ const frameHeaderBytes = 24;
  * over it:
  *
  *   log:  │ what has been committed │ a commit that never came about │
- *                                   ▲ its end, as SQLite knows it
+ *                                   ▲ its end, as SQLite knows it     ▲ Litestream goes on here
  *
  * When nobody else has the database open, SQLite reads the log anew and takes it for good. But Litestream has it open. It
- * reads the log by itself and has copied all of it, and goes on behind the end of what never came about, although the next
- * commits come before it: they would be copied back and never to the replica. Now it finds that the frame that it has read
- * last is gone, and copies the whole database.
+ * reads the log by itself and has copied all of it, and what is written before its place would never be copied. It finds out
+ * only if the frame before its place is another one than it has read; and a commit of the same kind as the killed one may
+ * well end with the same page. So the frames are cleared, and covered with commits that are like none of ours. Litestream
+ * then copies the whole database.
  *
  * @returns how many frames it took out
  */
@@ -35,12 +36,23 @@ export function clearLogTail(client: Database, path: string): number {
       writing.run("begin immediate");
       const cleared = clear(file, endOfLog(client));
       writing.run("rollback");
+      cover(writing, cleared);
       return cleared;
     } finally {
       writing.close(true);
     }
   } finally {
     closeSync(file);
+  }
+}
+
+/** With a frame a commit, of the table by which Litestream itself makes frames. Without it, Litestream has copied nothing yet. */
+function cover(writing: Database, frames: number): void {
+  if (!writing.query("select 1 from sqlite_schema where type = 'table' and name = '_litestream_seq'").get()) return;
+  // They are worth no sync of their own.
+  writing.run("pragma synchronous = normal");
+  for (let covered = 0; covered < frames; covered++) {
+    writing.run("insert into _litestream_seq (id, seq) values (1, 1) on conflict (id) do update set seq = seq + 1");
   }
 }
 

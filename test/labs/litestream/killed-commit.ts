@@ -1,3 +1,4 @@
+import type { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { databaseFile, openDatabase } from "../../../src/store/sqlite/open.ts";
@@ -6,8 +7,8 @@ import { createReplicator } from "./replicator.ts";
 import { digestsOf } from "./rows.ts";
 
 /**
- * A server is killed during the sync of a commit, which Litestream then reads although SQLite knows nothing of it; the next
- * server writes its first commit over it. Litestream stays behind the end of the longer one, and would not copy the other.
+ * A server is killed during the sync of a commit, which Litestream then reads although SQLite knows nothing of it. The next
+ * server writes a commit over it that is as long and ends with the same page: Litestream would go on behind both.
  *
  * @returns what the restored database lacks
  */
@@ -19,15 +20,17 @@ export async function proveKilledCommit({ litestream, folder }: { litestream: st
   const replicator = createReplicator(litestream, join(folder, "litestream"), path);
   try {
     const killed = open();
+    killed.run("create table said (text text)");
     killed.run("create table filling (bytes blob)");
     await replicator.start();
     await replicator.looked();
     const copied = replicator.copied();
-    commitUnpublished(dataDir, () => killed.run("insert into filling values (zeroblob(100000))"));
+    commitUnpublished(dataDir, () => say(killed, "never acknowledged"));
     killed.close(true);
     await copied;
     const next = open();
-    next.run("insert into filling values ('next')");
+    say(next, "acknowledged");
+    next.run("insert into filling values ('and more')");
     await replicator.looked();
     next.close(true);
     await replicator.stop();
@@ -42,4 +45,12 @@ export async function proveKilledCommit({ litestream, folder }: { litestream: st
   } finally {
     await replicator.stop();
   }
+}
+
+/** The last page of the first such commit is the same whatever was said. */
+function say(client: Database, text: string): void {
+  client.transaction(() => {
+    client.run("insert into said values (?1)", [text]);
+    client.run("insert into filling values (zeroblob(1000))");
+  })();
 }

@@ -119,24 +119,50 @@ describe("a commit that a killed process leaves behind in the log", () => {
   const endOfLog = (client: Database) =>
     client.query<{ log: number }, []>("pragma wal_checkpoint(noop)").get()?.log ?? 0;
 
-  test("is gone before the next one is written over it, so that whoever has read it finds out", () => {
-    const dataDir = sqlite.emptyDir();
-    // Stays open as Litestream's does: with it the index outlives the killed process.
+  /** Stays open as Litestream's connection does: with it the index outlives the killed process. */
+  function openReplicator(dataDir: string): Database {
     const replicator = openDatabase({ dataDir, ...external });
     replicator.run("create table filling (bytes blob)");
+    return replicator;
+  }
+
+  /** How many frames it has left behind the end, which is told too. */
+  function killInCommit(dataDir: string): { end: number; frames: number } {
     const killed = openDatabase({ dataDir, ...external });
     const end = endOfLog(killed);
     commitUnpublished(dataDir, () => killed.run("insert into filling values (zeroblob(100000))"));
     killed.close(true);
+    const frames = framesIn(logIn(dataDir)) - end;
+    expect(frames).toBeGreaterThan(20);
+    return { end, frames };
+  }
+
+  test("is covered before the next one could end with the same frame, so that whoever has read it finds out", () => {
+    const dataDir = sqlite.emptyDir();
+    const replicator = openReplicator(dataDir);
+    replicator.run("create table _litestream_seq (id integer primary key, seq integer)");
+    const { end, frames } = killInCommit(dataDir);
     expect(endOfLog(replicator)).toBe(end);
-    expect(framesIn(logIn(dataDir))).toBeGreaterThan(end + 20);
 
     const next = openDatabase({ dataDir, ...external });
-    expect(framesIn(logIn(dataDir))).toBe(end);
+    expect(endOfLog(next)).toBe(end + frames);
+    expect(framesIn(logIn(dataDir))).toBe(end + frames);
+    expect(replicator.query("select seq from _litestream_seq").values()).toEqual([[frames]]);
     next.run("insert into filling values ('next')");
     expect(framesIn(logIn(dataDir))).toBe(endOfLog(next));
     expect(replicator.query("select bytes from filling").values()).toEqual([["next"]]);
     expect(replicator.query("pragma integrity_check").values()).toEqual([["ok"]]);
+    next.close(true);
+    replicator.close(true);
+  });
+
+  test("is only cleared where Litestream has never been", () => {
+    const dataDir = sqlite.emptyDir();
+    const replicator = openReplicator(dataDir);
+    const { end } = killInCommit(dataDir);
+    const next = openDatabase({ dataDir, ...external });
+    expect(framesIn(logIn(dataDir))).toBe(end);
+    expect(endOfLog(next)).toBe(end);
     next.close(true);
     replicator.close(true);
   });
