@@ -31,6 +31,7 @@ interface Waiting {
   readonly key: number;
   readonly replayKey: number | null;
   readonly failureKey: number | null;
+  /** Of the line that it is the head of: the end of what is held back releases nothing. */
   readonly orderHash: number | null;
 }
 
@@ -194,7 +195,8 @@ export function removalVerbs(
 }
 
 const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey",
-  failure_key::float8 as "failureKey", order_hash::float8 as "orderHash"`;
+  failure_key::float8 as "failureKey",
+  case when owner is distinct from ${heldBack} then order_hash::float8 end as "orderHash"`;
 
 /** Records that wait for a webhook and that nobody owns, locked, those that a lane has under way passed over. */
 async function unownedFor({ run }: Transaction, { webhookKey }: WebhookRef, limit: number): Promise<Waiting[]> {

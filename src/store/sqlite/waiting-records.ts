@@ -16,11 +16,13 @@ export interface WaitingRecord {
   readonly webhookKey: number;
   readonly replayKey: number | null;
   readonly failureKey: number | null;
+  /** Of the line that it is the head of: the end of what is held back releases nothing. */
   readonly orderHash: number | null;
 }
 
 export const waitingColumns = `key, tenant_key as tenantKey, event_seq as eventSeq, webhook_key as webhookKey,
-  replay_key as replayKey, failure_key as failureKey, order_hash as orderHash`;
+  replay_key as replayKey, failure_key as failureKey,
+  iif(next_attempt_at is null, null, order_hash) as orderHash`;
 
 export interface WaitingRecords {
   /** A record that waits ends without an attempt. */
