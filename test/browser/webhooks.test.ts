@@ -41,7 +41,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
       await page.getByLabel("URL").fill(`${receiver.url}/204`);
       await page.getByLabel("URL").press("Enter");
       await seeText(page, "Webhooks saved.");
-      await seeText(page, "No events sent yet. Tests are not counted.");
+      await seeText(page, "No recent deliveries to judge by. Tests are not counted.");
       await seeText(page, "1 of 1 on the free plan");
       expect(await urlsOf(account)).toEqual([`${receiver.url}/204`]);
     },
@@ -158,7 +158,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await dialog.dismiss();
 
     await press(page, "Discard");
-    await seeText(page, "No events sent yet. Tests are not counted.");
+    await seeText(page, "No recent deliveries to judge by. Tests are not counted.");
     expect(await account.get("/v1/tenants/webhooks")).toMatchObject([{ name: "" }]);
     await follow(page, "Events");
     await page.waitForURL(`${server.url}/events`);

@@ -91,6 +91,7 @@ describe("what fails", () => {
 
   const failed = (time: string) => ({ state: "FAILED", errorCode: "timeout", ingestionTimestamp: at(time) });
   const delivered = { state: "DELIVERED", errorCode: null, ingestionTimestamp: at("08:30") };
+  const restored = { ...failed("08:45"), errorCode: "server_restored" };
   const untried = { state: "PENDING", errorCode: null, ingestionTimestamp: at("08:59") };
 
   test.each([
@@ -98,6 +99,7 @@ describe("what fails", () => {
     ["eight of them", [...Array.from({ length: 8 }, () => failed("08:41")), delivered], ms("08:41")],
     ["fewer beside one that was delivered", [failed("08:41"), failed("08:40"), delivered], null],
     ["those behind one that was not tried yet", [untried, failed("08:41")], null],
+    ["none of those that failed as the server was restored", [restored, restored, delivered], null],
     ["none", [], null],
   ])("of the newest records, %s in a row", (_, newest, since) => {
     expect(receiverOf(shop, newest).inARowSince).toBe(since);
@@ -175,6 +177,11 @@ describe("the verdict", () => {
     [{ webhooks: [line("Shop"), line("Audit")] }, "good", "Both webhooks deliver."],
     [{ webhooks: [line("Shop")] }, "good", "Shop delivers."],
     [{ delivered: none }, "none", "Nothing was sent in the last 6 hours."],
+    [
+      { failed: some, delivered: none },
+      "some",
+      "Nothing was delivered in the last 6 hours. 14 deliveries failed and can be replayed.",
+    ],
     [{ failed: some }, "some", "All 3 webhooks deliver. 14 deliveries failed and can be replayed."],
     [
       { failed: { n: 10_000, isExact: false } },
@@ -225,6 +232,14 @@ describe("the verdict", () => {
     [{ webhooks: [] }, "bad", "No webhook is registered, so nothing is delivered."],
   ])("of %j is %s: %s", (situation, tone, text) => {
     expect(verdictOf({ ...calm, ...situation }, "6 hours", now)).toEqual({ tone: tone as "good", text });
+  });
+
+  test("is that nothing is delivered while the operator holds deliveries back, whatever is delivered or failed", () => {
+    const { tone, text } = verdictOf({ ...calm, failing: [down("Shop")] }, "6 hours", now, true);
+    expect([tone, text]).toEqual([
+      "some",
+      "Nothing is delivered until the operator of this server resumes deliveries.",
+    ]);
   });
 
   test("names the day of what began on another one", () => {

@@ -22,10 +22,6 @@ export function outcomeOf(record: ListedRecord, nowMs: number, isHeld = false): 
   if (state === "FAILED") return said(reason ?? "Failed");
   if (record.heldBack) return said(reason ?? "Waiting", "held back by an earlier one of its key");
   const next = nextAttemptAt === null ? null : Date.parse(nextAttemptAt);
-  const soon = isHeld
-    ? "next when deliveries resume"
-    : next === null || next <= nowMs
-      ? "next now"
-      : `next ${relativeTime(next, nowMs)}`;
+  const soon = isHeld ? "paused" : next === null || next <= nowMs ? "next now" : `next ${relativeTime(next, nowMs)}`;
   return said(reason ?? "Waiting", attempts === 0 ? null : soon);
 }

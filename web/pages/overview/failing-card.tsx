@@ -6,9 +6,10 @@ import { LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import type { Facts } from "../../parts/replay-question.tsx";
 import { now, Time } from "../../parts/time.tsx";
+import { holdsDeliveries } from "../../session/server.ts";
 import { ReplayFailed } from "../replays/replay-failed.tsx";
 import { keyOf } from "./begun.ts";
-import { type Cause, type Failing, sizeOf } from "./failing.ts";
+import { type Cause, type Failing, saysNothing, sizeOf } from "./failing.ts";
 import { listUrl } from "./list-url.ts";
 import type { Total, WebhookLine } from "./situation.ts";
 import type { Replayed } from "./use-begun.ts";
@@ -139,10 +140,10 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
 
 const retried = (n: number): string => (n === 1 ? "1 waits for a retry" : `${count(n)} wait for a retry`);
 
-function standing({ id, isRegistered, isOngoing }: Failing): string {
+function standing({ id, isRegistered, isOngoing, causes }: Failing): string {
   if (id === null) return ": no webhook was registered";
   if (!isRegistered) return ", and it was removed";
-  return isOngoing ? "" : ", and it delivers again";
+  return isOngoing || causes.every(({ code }) => saysNothing({ errorCode: code })) ? "" : ", and it delivers again";
 }
 
 /** What was counted only so far says so. */
@@ -179,11 +180,9 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
         ) : (
           <>
             <span>{fate(cause)}</span>
-            {cause.isOngoing ? (
-              of.downSince === null && <span class="failed">none of these delivered since</span>
-            ) : (
-              <span>delivered again since</span>
-            )}
+            {cause.isOngoing
+              ? of.downSince === null && <span class="failed">none of these delivered since</span>
+              : !saysNothing({ errorCode: code }) && <span>delivered again since</span>}
           </>
         )}
       </p>
@@ -210,7 +209,8 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
 
   function fate({ waiting, failed }: Cause): string {
     if (waiting === 0) return "given up";
-    return failed === 0 ? "being retried" : `${count(failed)} given up, ${count(waiting)} being retried`;
+    const retry = holdsDeliveries() ? "paused" : "being retried";
+    return failed === 0 ? retry : `${count(failed)} given up, ${count(waiting)} ${retry}`;
   }
 }
 

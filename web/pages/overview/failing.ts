@@ -50,8 +50,12 @@ const noAccident = 8;
 
 type Newest = readonly Pick<EventRecord, "state" | "errorCode" | "ingestionTimestamp">[];
 
-/** @param newest its latest records; none: they were not read */
-export function receiverOf(webhook: Webhook, newest: Newest): Receiver {
+/** Of the webhook: it never failed like this, and so does not recover from it. */
+export const saysNothing = ({ errorCode }: Pick<EventRecord, "errorCode">): boolean => errorCode === "server_restored";
+
+/** @param latest its latest records; none: they were not read */
+export function receiverOf(webhook: Webhook, latest: Newest): Receiver {
+  const newest = latest.filter((record) => !saysNothing(record));
   const other = newest.findIndex(({ state, errorCode }) => state === "DELIVERED" || errorCode === null);
   const row = other < 0 ? newest : newest.slice(0, other);
   const isRow = row.length >= Math.min(noAccident, newest.length);

@@ -4,6 +4,7 @@ import { DisabledWebhook } from "../../parts/disabled-webhook.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now } from "../../parts/time.tsx";
+import { holdsDeliveries } from "../../session/server.ts";
 import { FailingCard } from "./failing-card.tsx";
 import { useHold } from "./hold.ts";
 import { listUrl } from "./list-url.ts";
@@ -73,7 +74,7 @@ export function Standing({
 
 /** Always there and always as high: a line that came and went would move what is below it from under the pointer. */
 function VerdictLine({ situation, range }: { situation: Situation; range: Range }) {
-  const { text, tone } = verdictOf(situation, range.words, now.value);
+  const { text, tone } = verdictOf(situation, range.words, now.value, holdsDeliveries());
   if (tone === "bad") {
     return (
       <p class="verdict bar bad" role="status">

@@ -9,13 +9,19 @@ export interface Verdict {
   readonly tone: "good" | "bad" | "some" | "none";
 }
 
-/** @param span "hour", "6 hours" */
+/**
+ * @param span "hour", "6 hours"
+ * @param isHeld the operator holds back all deliveries
+ */
 export function verdictOf(
   { webhooks, failing, others, delivered, failed }: Situation,
   span: string,
   nowMs: number,
+  isHeld = false,
 ): Verdict {
   if (webhooks.length === 0) return { tone: "bad", text: "No webhook is registered, so nothing is delivered." };
+  if (isHeld)
+    return { tone: "some", text: "Nothing is delivered until the operator of this server resumes deliveries." };
   const inactive = webhooks.filter(({ state }) => state !== "active");
   const off = new Set(inactive.map(({ id }) => id));
   const down = failing.filter(({ id, downSince }) => downSince !== null && (id === null || !off.has(id)));
@@ -29,7 +35,11 @@ export function verdictOf(
     if (!isAnything) return { tone: "none", text: `Nothing was sent in the last ${span}.` };
     const lost = failed.n > 0 ? ` ${few(failed.n, failed.isExact)} failed and can be replayed.` : "";
     const tone = failed.n > 0 || partly.length > 0 ? "some" : "good";
-    if (partly.length === 0) return { tone, text: `${allDeliver(webhooks)}${lost}` };
+    if (partly.length === 0)
+      return {
+        tone,
+        text: `${delivered.n === 0 ? `Nothing was delivered in the last ${span}.` : allDeliver(webhooks)}${lost}`,
+      };
     const whole = webhooks.length - partly.length;
     const share = whole === 0 ? "" : `${whole} of ${webhooks.length} webhooks ${verb(whole)} everything. `;
     return { tone, text: `${share}${partly.slice(0, mostNamed).join(" ")}${lost}` };

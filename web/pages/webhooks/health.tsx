@@ -7,7 +7,7 @@ import { Time } from "../../parts/time.tsx";
 /** How the latest records of a webhook went. */
 export function Health({ health }: { health: WebhookHealth }) {
   const { records, delivered, failed, pending, lastDeliveredAt, lastFailedAt, lastError } = health;
-  if (records === 0) return <p class="soft small">No events sent yet. Tests are not counted.</p>;
+  if (records === 0) return <p class="soft small">No recent deliveries to judge by. Tests are not counted.</p>;
   const ended = delivered + failed;
   return (
     <div class="health">

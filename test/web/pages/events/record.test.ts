@@ -86,7 +86,7 @@ describe("a row says", () => {
 
 test("a row of a server that holds back deliveries does not say when the next attempt is", () => {
   const waiting = { ...record, ...failure, attempts: 3, nextAttemptAt: "2026-03-01T12:04:00.000Z" };
-  expect(outcomeOf(waiting, now, true)).toBe("HTTP 503 · 3 tries · next when deliveries resume");
+  expect(outcomeOf(waiting, now, true)).toBe("HTTP 503 · 3 tries · paused");
   expect(outcomeOf(record, now, true)).toBe("Waiting");
 });
 
