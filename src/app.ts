@@ -58,13 +58,15 @@ import { createBoundedLog } from "./lib/bounded-log.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import type { DatabaseTime } from "./lib/database-clock.ts";
 import type { Log } from "./lib/log.ts";
-import { createVault } from "./lib/vault.ts";
 import { createMail } from "./mail/mail.ts";
 import { mailRoutes } from "./mail/routes.ts";
 import { createMachineWatch } from "./maintenance/machine-watch.ts";
 import { createBrowserSessions } from "./operator/browser-session.ts";
 import { chargeRoutes } from "./operator/charge-routes.ts";
 import { configRoutes } from "./operator/config-routes.ts";
+import { createKeyRotation } from "./operator/key-rotation.ts";
+import { keyRoutes } from "./operator/key-routes.ts";
+import { createMasterKeys, sealedWhile } from "./operator/master-keys.ts";
 import { nodeRoutes } from "./operator/node-routes.ts";
 import { pauseRoutes } from "./operator/pause-routes.ts";
 import { type Restart, restartRoutes } from "./operator/restart-routes.ts";
@@ -74,7 +76,8 @@ import { statusRoutes } from "./operator/status-routes.ts";
 import { createOperatorToken } from "./operator/token.ts";
 import type { Reception } from "./reception.ts";
 import { replayRoutes } from "./replays/routes.ts";
-import { deriveSecret, type Secrets } from "./secrets.ts";
+import { sealedContexts } from "./sealed-contexts.ts";
+import { asOthersHave, deriveSecret, outlivingSecrets, type Secrets } from "./secrets.ts";
 import { createServer } from "./server.ts";
 import { createServerAddress } from "./server-address.ts";
 import type { SettingInForce } from "./settings-in-force.ts";
@@ -145,6 +148,8 @@ export interface AppDeps {
   readerPatienceMs?: number;
   /** Tests have no balancer that would have to notice. @default noticeMs */
   noticeMs?: number;
+  /** How long a rotation of the master key rests before it looks once more. @default settleMs */
+  keySettleMs?: number;
   /** Of a server that succeeds another one; see `Reception`. */
   reception?: Reception | null;
   /** Its settings, for the operator; tests have none to show. */
@@ -182,7 +187,9 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     onLeftOut: () => metrics.lineLeftOut(),
   });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
-  const vault = createVault(secrets.masterKey);
+  const masterKeys = createMasterKeys({ masterKey: secrets.masterKey, home, log });
+  // One that is about to become the store's, or has become it as the last server ended, is in the files already.
+  masterKeys.look();
   const machine = createMachineWatch({
     folder: storeFolder,
     // What is in a database elsewhere takes no room here.
@@ -196,7 +203,6 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { hasRoom } = machine.disk;
   /** Another process of this machine is what this one was. */
   let hasLeftHome = false;
-  const operatorToken = createOperatorToken({ initial: secrets.operatorToken, home, log });
   const backups = createBackups({
     url: config.databaseUrl === null ? config.backupUrl : null,
     cron: config.backupCron,
@@ -245,6 +251,16 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     const kept = keptSecrets[purpose];
     return kept === undefined ? deriveSecret(secrets.masterKey, purpose) : Buffer.from(kept, "hex");
   };
+  const vault = sealedWhile(lease.mayStart, masterKeys.vault);
+  const { sessionSecret, operatorToken: firstOperatorToken } = ownSecrets();
+  const operatorToken = createOperatorToken({ initial: firstOperatorToken, home, log });
+  const keyRotation = createKeyRotation({
+    ...{ store, keys: masterKeys, contexts: sealedContexts, clock, log },
+    outliving: (masterKey) => outlivingSecrets(masterKey, config.databaseUrl !== null),
+    announce: () => lease.announce(listenersText(address.ownListeners)),
+    mayRun: () => jobs.holds("janitor"),
+    ...(deps.keySettleMs !== undefined && { settleMs: deps.keySettleMs }),
+  });
   const hub = createHub({ clock, log, messages: streamLog });
   const answers = createAnswers({
     clock,
@@ -298,12 +314,12 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     isOutbound: ({ tenantId, url }) => !inboxAddresses.isInboxOf(tenantId, url),
   });
   const { dispatcher, deliveries, replayer, pace, failingWebhooks, tell } = engine;
-  store.onChange(createChangeHeeder({ deliveries, hub, answers, signers, failingWebhooks }));
+  store.onChange(createChangeHeeder({ deliveries, hub, answers, signers, failingWebhooks, masterKey: keyRotation }));
   const avoidNodes = () =>
     network.avoid([...address.ownListeners, ...lease.living().flatMap(({ listener }) => listenersIn(listener))]);
   lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers, failingWebhooks, avoidNodes }));
 
-  const codec = jwt({ name: "jwt", secret: secrets.sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
+  const codec = jwt({ name: "jwt", secret: sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords(deps.passwordCost && { cost: deps.passwordCost });
@@ -439,6 +455,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...healthRoutes({ readiness, isStopping: () => stopping }),
     ...backupRoutes({ backups, noteAct }),
     ...pauseRoutes({ pauses, log, noteAct }),
+    ...keyRoutes({ rotation: keyRotation, noteAct }),
     ...(payments ? chargeRoutes(store) : []),
     ...(deps.inForce ? configRoutes(deps.inForce) : []),
     ...(deps.restart ? restartRoutes({ restart: deps.restart }) : []),
@@ -472,7 +489,11 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   let stopping = false;
 
   async function stopWork(): Promise<number> {
-    const [left] = await Promise.all([engine.stop(drainMs, payments?.biller.stop()), backups.stop()]);
+    const [left] = await Promise.all([
+      engine.stop(drainMs, payments?.biller.stop()),
+      backups.stop(),
+      keyRotation.stop(),
+    ]);
     return left;
   }
 
@@ -487,6 +508,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
 
     async start() {
       await endRestore(new AbortController().signal);
+      await keyRotation.start();
       const port = await server.listen();
       address.listensOn(port);
       avoidNodes();
@@ -561,6 +583,15 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     return isSucceeded;
   }
 
+  /** As all servers of the database have them. */
+  function ownSecrets(): Pick<Secrets, "sessionSecret" | "operatorToken"> {
+    if (config.databaseUrl === null) return secrets;
+    const shared = asOthersHave(secrets, secretFor);
+    const isAsMade = shared.sessionSecret === secrets.sessionSecret && shared.operatorToken === secrets.operatorToken;
+    if (!isAsMade) home.shareSecrets(shared);
+    return shared;
+  }
+
   function announceEnd(): void {
     const url = address.localUrl();
     if (url !== "") home.announce({ pid: process.pid, url, stopping: true }, warn);
@@ -617,6 +648,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
               url: databaseUrl,
               nodeName,
               durability,
+              keys: masterKeys.announced,
               lastNode: home.lastNode(),
               noteNode: (mark: string) => void (hasLeftHome || home.noteNode(mark)),
               onBeat: machine.storage.committed,
@@ -625,7 +657,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       const opened = await openStore({
         ...place,
         clock,
-        vault,
+        vault: masterKeys.vault,
         mayGrow: hasRoom,
         onCommit(commit) {
           metrics.committed(commit);

@@ -6,19 +6,40 @@ import type { Pausable } from "./domain/pauses.ts";
 import { markPending, writeHeld } from "./held-file.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { readPrivate, syncFolder } from "./private-files.ts";
-import { masterKeyFile, secretFiles } from "./secrets.ts";
+import { masterKeyFile, nextMasterKeyFile, secretFiles } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
 /** What a backup takes from a data directory, and how a restore makes one. */
+
+const keyFiles: readonly string[] = [masterKeyFile, nextMasterKeyFile];
+
+export interface SecretFile {
+  readonly name: string;
+  readonly contents: Uint8Array;
+}
+
+/**
+ * The secrets that belong to a database as it was at a moment between two looks at them. The master key may have been replaced
+ * meanwhile; then the backup has both keys, as a data directory does, and a start finds out which one is the database's.
+ */
+export function secretsBetween(before: readonly SecretFile[], after: readonly SecretFile[]): SecretFile[] {
+  const contentsOf = (files: readonly SecretFile[], wanted: string) =>
+    files.find(({ name }) => name === wanted)?.contents;
+  const [key, later] = [contentsOf(before, masterKeyFile), contentsOf(after, masterKeyFile)];
+  const isReplaced = key !== undefined && later !== undefined && Buffer.compare(key, later) !== 0;
+  const next = contentsOf(after, nextMasterKeyFile) ?? (isReplaced ? later : undefined);
+  const others = before.filter(({ name }) => name !== nextMasterKeyFile);
+  return next === undefined ? others : [...others, { name: nextMasterKeyFile, contents: next }];
+}
 
 /**
  * The secrets that belong to the database of a folder.
  * @param isKeyElsewhere the folder's own master key, if there is one, belongs to something else
  * @throws StartupError when one cannot be read, or there is no master key
  */
-export function secretsIn(folder: string, isKeyElsewhere: boolean): { name: string; contents: Uint8Array }[] {
+export function secretsIn(folder: string, isKeyElsewhere: boolean): SecretFile[] {
   const path = resolve(folder);
-  const wanted = secretFiles.filter((name) => !(isKeyElsewhere && name === masterKeyFile));
+  const wanted = secretFiles.filter((name) => !(isKeyElsewhere && keyFiles.includes(name)));
   return wanted.flatMap((name) => {
     const file = join(path, name);
     if (!existsSync(file)) {

@@ -9,7 +9,7 @@ import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
 import { messageOf } from "./lib/error-message.ts";
-import { parseMasterKey } from "./master-key-file.ts";
+import { masterKeyFilesOf, parseMasterKey } from "./master-key-file.ts";
 import {
   checkPrivate,
   closeFile,
@@ -21,11 +21,13 @@ import {
   writePrivate,
 } from "./private-files.ts";
 import {
-  deriveSecret,
+  operatorTokenDigits,
   operatorTokenFile,
+  operatorTokenFrom,
   masterKeyFile as ownMasterKeyFile,
   type Secrets,
   sessionSecretFile,
+  sharedSecretsFrom,
 } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
@@ -168,6 +170,11 @@ export function openDataDir(
         }
       },
       rotateOperatorToken: () => writeOperatorToken(path),
+      masterKeyFiles: masterKeyFilesOf(path, place.masterKeyFile),
+      shareSecrets({ sessionSecret, operatorToken }) {
+        writePrivate(path, sessionSecretFile, `${sessionSecret}\n`, true);
+        writePrivate(path, operatorTokenFile, `${operatorToken}\n`, true);
+      },
       lastNode: () => readNodeFile(path),
       noteNode(mark) {
         try {
@@ -249,8 +256,6 @@ function writeOperatorToken(folder: string): string {
   return token;
 }
 
-const operatorTokenDigits = 48;
-const operatorTokenFrom = (hex: string) => `svc_op_${hex.slice(0, operatorTokenDigits)}`;
 const newOperatorToken = () => operatorTokenFrom(randomBytes(operatorTokenDigits / 2).toString("hex"));
 
 /**
@@ -364,7 +369,7 @@ function readSecrets(path: string, warn: (message: string) => void, place: Secre
   }
   if (!isShared) checkDatabaseFiles(path, masterKeyFile, isStored, warn);
   const masterKey = masterKeyFile === null ? ownMasterKey(path) : givenMasterKey(masterKeyFile, warn);
-  const derived = (purpose: string) => deriveSecret(masterKey, purpose).toString("hex");
+  const shared = sharedSecretsFrom(masterKey);
   const readOrMake = (name: string, generate: () => string, lossMeans: string) => {
     if (isStored && !isShared && !existsSync(join(path, name)))
       warn(`${join(path, name)} was missing and has been regenerated: ${lossMeans}.`);
@@ -374,12 +379,12 @@ function readSecrets(path: string, warn: (message: string) => void, place: Secre
     masterKey,
     sessionSecret: readOrMake(
       sessionSecretFile,
-      () => (isShared ? derived("session") : randomBytes(32).toString("hex")),
+      () => (isShared ? shared.sessionSecret : randomBytes(32).toString("hex")),
       "every session has ended, and everyone has to sign in again",
     ),
     operatorToken: readOrMake(
       operatorTokenFile,
-      () => (isShared ? operatorTokenFrom(derived("operator")) : newOperatorToken()),
+      () => (isShared ? shared.operatorToken : newOperatorToken()),
       "everything that used the old one, such as a scraper of /metrics, needs the new one",
     ),
   };

@@ -3,6 +3,7 @@ import type { Signers } from "./delivery/signers.ts";
 import type { Change } from "./domain/change.ts";
 import type { Engine } from "./engine.ts";
 import type { Answers } from "./http/answers.ts";
+import type { KeyRotation } from "./operator/key-rotation.ts";
 import type { Hub } from "./stream/hub.ts";
 
 export interface ChangeHeederDeps {
@@ -24,10 +25,18 @@ export interface ChangeHeederDeps {
   answers: Pick<Answers, "closeTenant">;
   signers: Pick<Signers, "forget">;
   failingWebhooks: Pick<Engine["failingWebhooks"], "stands" | "forget" | "forgetTenant">;
+  masterKey: Pick<KeyRotation, "adopt">;
 }
 
 /** What a running program does about each change, so that nothing in its memory rests on the state before. */
-export function createChangeHeeder({ deliveries, hub, answers, signers, failingWebhooks }: ChangeHeederDeps) {
+export function createChangeHeeder({
+  deliveries,
+  hub,
+  answers,
+  signers,
+  failingWebhooks,
+  masterKey,
+}: ChangeHeederDeps) {
   return function heed(change: Change): void {
     switch (change.kind) {
       case "account_deleted":
@@ -72,6 +81,9 @@ export function createChangeHeeder({ deliveries, hub, answers, signers, failingW
         return;
       case "signing_changed":
         signers.forget(change.tenantKey);
+        return;
+      case "master_key_changed":
+        masterKey.adopt();
         return;
       case "api_keys_changed":
       case "account_changed":

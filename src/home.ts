@@ -1,4 +1,5 @@
 import type { Pausable } from "./domain/pauses.ts";
+import type { Secrets } from "./secrets.ts";
 
 /** Where the running server can be found, for commands on the same machine. */
 export interface Whereabouts {
@@ -6,6 +7,21 @@ export interface Whereabouts {
   readonly url: string;
   /** It is shutting down: the next one may wait for it. */
   readonly stopping?: boolean;
+}
+
+/** Where the master key is, and the one that is to take its place. */
+export interface MasterKeyFiles {
+  /** Names, for people. */
+  readonly current: string;
+  readonly next: string;
+  /** Null: it cannot be read. */
+  readCurrent(): Uint8Array | null;
+  /** Null: there is none. @throws StartupError when it is no key */
+  readNext(warn: (message: string) => void): Uint8Array | null;
+  /** The one that there is, or one that is made and on disk. @throws StartupError when it cannot be written */
+  makeNext(warn: (message: string) => void): Uint8Array;
+  /** The next one takes the place of the current one. @throws the system's error when it cannot */
+  promote(): void;
 }
 
 /** What a server has on its machine for as long as it runs, beside its store and its secrets. A data directory is one. */
@@ -17,6 +33,12 @@ export interface Home {
    * @throws the system's error when it cannot be written; then the old one stays valid
    */
   rotateOperatorToken(): string;
+  readonly masterKeyFiles: MasterKeyFiles;
+  /**
+   * These are the secrets that all servers of a database share: what was made here from another master key gives way.
+   * @throws the system's error when they cannot be written
+   */
+  shareSecrets(secrets: Pick<Secrets, "sessionSecret" | "operatorToken">): void;
   /** What the last server here was known as among those that share its database; null when there was none, or it is not known. */
   lastNode(): string | null;
   /** Notes what this one is known as. When it cannot, the next one waits until a lease has run out. */

@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
-import { copyFileSync, existsSync, renameSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
+import type { MasterKeyFiles } from "./home.ts";
 import { messageOf } from "./lib/error-message.ts";
-import { closeFile, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
+import { closeFile, readGiven, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
 import { masterKeyFile as ownMasterKeyFile } from "./secrets.ts";
 
 /**
  * The files of a rotation of the master key. The next key is on disk, beside the one in use, before anything is sealed with
- * it, and takes its place when everything is:
+ * it, and takes its place when it is the database's:
  *
  *   master-key ── next key written ─▶ master-key, master-key.next ── database sealed with it ─▶ renamed ─▶ master-key
  */
@@ -28,13 +29,21 @@ export const parseMasterKey = (text: string): Buffer | null =>
   /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : null;
 
 /** The key of a rotation that has begun; null: none has. @throws StartupError when the file is not a key of ours */
-export function readNextKey({ next }: KeyFiles, warn: (message: string) => void): Buffer | null {
+export function readNextKey({ next, former }: KeyFiles, warn: (message: string) => void): Buffer | null {
   if (!existsSync(next)) return null;
-  closeFile(next, "refused", warn);
-  const key = parseMasterKey(readPrivate(next).trim());
+  const key = parseMasterKey((former === null ? readOwn(next, warn) : readElsewhere(next, warn)).trim());
   if (key !== null) return key;
   throw new StartupError(`${next} does not contain 64 hexadecimal digits. Try: remove it; nothing is sealed with it.`);
 }
+
+function readOwn(path: string, warn: (message: string) => void): string {
+  closeFile(path, "refused", warn);
+  return readPrivate(path);
+}
+
+/** Where others put keys it may be a link, as of the secrets of a container platform. */
+const readElsewhere = (path: string, warn: (message: string) => void) =>
+  readGiven({ name: "POSTRIDER_MASTER_KEY_FILE, with .next behind it,", path, isSecret: true, warn });
 
 /** As `readNextKey`; makes one if there is none. @throws StartupError when it cannot be written */
 export function makeNextKey(files: KeyFiles, warn: (message: string) => void): Buffer {
@@ -56,4 +65,26 @@ export function promoteNextKey({ current, next, former }: KeyFiles): void {
   if (former !== null) copyFileSync(current, former);
   renameSync(next, current);
   syncFolder(dirname(current));
+}
+
+/** The key in use, as the file has it at this moment; null: it cannot be read, or is none. */
+function readCurrentKey({ current }: KeyFiles): Buffer | null {
+  try {
+    return parseMasterKey(readFileSync(current, "utf8").trim());
+  } catch {
+    return null;
+  }
+}
+
+/** The same files for a server that runs. */
+export function masterKeyFilesOf(dataDir: string, masterKeyFile: string | null): MasterKeyFiles {
+  const files = keyFilesOf(dataDir, masterKeyFile);
+  const { current, next } = files;
+  return {
+    ...{ current, next },
+    readCurrent: () => readCurrentKey(files),
+    readNext: (warn) => readNextKey(files, warn),
+    makeNext: (warn) => makeNextKey(files, warn),
+    promote: () => promoteNextKey(files),
+  };
 }

@@ -35,6 +35,14 @@ function createNotedHome() {
     noteBackups() {},
     noteNode() {},
     rotateOperatorToken: () => "the second token",
+    masterKeyFiles: {
+      ...{ current: "master-key", next: "master-key.next" },
+      readCurrent: () => null,
+      readNext: () => null,
+      makeNext: () => new Uint8Array(32).fill(8),
+      promote() {},
+    },
+    shareSecrets() {},
     release: () => void told.push("released"),
   };
   return { home, told };

@@ -30,6 +30,7 @@ function setUp() {
       forget: note("failing.forget"),
       forgetTenant: note("failing.forgetTenant"),
     },
+    masterKey: { adopt: note("masterKey.adopt") },
   });
   return { heed, done };
 }
@@ -38,6 +39,7 @@ const slow = { webhookKey: 4, paused: false, rateLimit: 5, maxConcurrency: 1 };
 const tenant = { tenantKey: 7, tenantId: "t7" };
 
 const rows: readonly [Change, readonly string[]][] = [
+  [{ kind: "master_key_changed" }, ["masterKey.adopt"]],
   [
     { ...tenant, kind: "account_deleted" },
     [

@@ -1,13 +1,17 @@
 import { type Clock, sleep } from "../lib/clock.ts";
 import { openSnapshot } from "../store/backup/snapshot.ts";
-import { type ArchiveOptions, createArchive } from "./archive.ts";
+import { type ArchiveOptions, createArchive, type PrivateFile } from "./archive.ts";
 import { compress } from "./compression.ts";
 import { encrypt } from "./encryption.ts";
 import type { Manifest } from "./manifest.ts";
 import type { Place } from "./place.ts";
 import { checkRoomForLog } from "./room.ts";
 
-export interface MakeOptions extends Pick<ArchiveOptions, "secrets" | "hasMasterKey" | "now" | "onProgress"> {
+export interface MakeOptions extends Pick<ArchiveOptions, "hasMasterKey" | "now" | "onProgress"> {
+  /** Those of the directory at this moment; looked at before the snapshot and after. */
+  readSecrets(): readonly PrivateFile[];
+  /** What belongs to a snapshot between two looks. */
+  secretsBetween(before: readonly PrivateFile[], after: readonly PrivateFile[]): readonly PrivateFile[];
   dataDir: string;
   place: Place;
   name: string;
@@ -28,9 +32,11 @@ const restShare = 0.25;
  */
 export async function makeBackup(options: MakeOptions): Promise<{ manifest: Manifest; bytes: number }> {
   const { dataDir, place, name, recipients, leaveFreeBytes, clock, signal } = options;
+  const before = options.readSecrets();
   const snapshot = openSnapshot(dataDir);
   try {
-    const { manifest, chunks } = createArchive({ ...options, snapshot });
+    const secrets = options.secretsBetween(before, options.readSecrets());
+    const { manifest, chunks } = createArchive({ ...options, secrets, snapshot });
     const logBytes = snapshot.logBytes();
     let restedAt = clock.monotonicMs();
     const rest = async () => {

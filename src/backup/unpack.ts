@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { StartupError } from "../domain/errors.ts";
 import { isDiskFull } from "../lib/disk-full.ts";
 import { messageOf } from "../lib/error-message.ts";
-import { masterKeyFile, secretFiles } from "../secrets.ts";
+import { masterKeyFile, nextMasterKeyFile, secretFiles } from "../secrets.ts";
 import { type CopyCheck, checkCopy } from "../store/backup/check.ts";
 import { databaseEntry } from "./archive.ts";
 import { decompress } from "./compression.ts";
@@ -25,8 +25,8 @@ export interface UnpackOptions {
   folder: string;
   /** Of age; for a backup that is encrypted. */
   identities: readonly string[];
-  /** What opens the database when its key is kept elsewhere; null: not known here. */
-  masterKey: Uint8Array | null;
+  /** Of these one opens the database, when its key is kept elsewhere; none: not known here. */
+  masterKeys: readonly Uint8Array[];
   /** Of the folder's disk. */
   leaveFreeBytes: number;
   signal: AbortSignal;
@@ -52,12 +52,13 @@ export async function unpack(options: UnpackOptions): Promise<Unpacked> {
   try {
     await readTar(interruptible(decompress(await opened(source, from, identities)), signal), files);
     const { manifest, secrets } = files.finish();
-    const masterKey = secrets.includes(masterKeyFile) ? readMasterKey(folder) : options.masterKey;
+    const inBackup = [masterKeyFile, nextMasterKeyFile].filter((name) => secrets.includes(name));
+    const masterKeys = inBackup.length > 0 ? inBackup.map((name) => readMasterKey(folder, name)) : options.masterKeys;
     return {
-      ...checkCopy(folder, { books: manifest.books, schema: manifest.schema, masterKey }),
+      ...checkCopy(folder, { books: manifest.books, schema: manifest.schema, masterKeys }),
       manifest,
       secrets,
-      hasOpened: masterKey !== null,
+      hasOpened: masterKeys.length > 0,
     };
   } catch (error) {
     if (error instanceof StartupError || signal.aborted) throw error;
@@ -100,8 +101,8 @@ async function* interruptible(source: AsyncIterable<Uint8Array>, signal: AbortSi
   }
 }
 
-function readMasterKey(folder: string): Uint8Array {
-  const text = readFileSync(join(folder, masterKeyFile), "utf8").trim();
+function readMasterKey(folder: string, name: string): Uint8Array {
+  const text = readFileSync(join(folder, name), "utf8").trim();
   if (!/^[0-9a-f]{64}$/i.test(text)) throw new Error("its master key is damaged");
   return Buffer.from(text, "hex");
 }

@@ -7,7 +7,7 @@ import type { Log } from "../lib/log.ts";
 import { keyFilesOf, promoteNextKey, readNextKey } from "../master-key-file.ts";
 import {
   type Snapshot,
-  storeIsSealedWith,
+  sealingOfStore,
   type UpgradeOptions,
   type UpgradeProgress,
   upgradeStore,
@@ -78,7 +78,7 @@ function afterRotation(dataDir: DataDir, config: Preparation["config"], log: Log
   const files = keyFilesOf(dataDir.path, config.masterKeyFile);
   try {
     const next = config.databaseUrl === null ? readNextKey(files, warn) : null;
-    if (next === null || !storeIsSealedWith(dataDir.path, next)) return dataDir;
+    if (next === null || !sealingOfStore(dataDir.path, next).isSealed) return dataDir;
     try {
       promoteNextKey(files);
       log.write("info", "master_key.rotated");

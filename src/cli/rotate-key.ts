@@ -1,89 +1,138 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { cardContext } from "../billing/card-vault.ts";
 import { loadConfig } from "../config.ts";
 import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
-import { headersContext } from "../delivery/own-headers.ts";
-import { signingSecretContext } from "../delivery/signers.ts";
-import { keyContext } from "../domain/credentials.ts";
 import { StartupError } from "../domain/errors.ts";
+import { type Clock, sleep, systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { keyFilesOf, makeNextKey, promoteNextKey } from "../master-key-file.ts";
-import { deriveSecret, outlivingPurposes } from "../secrets.ts";
-import { rotateStoreKey, storeFits, storeIsSealedWith } from "../store/open.ts";
+import { sealedContexts } from "../sealed-contexts.ts";
+import { outlivingSecrets } from "../secrets.ts";
+import { rotateStoreKey, sealingOfStore, storeFits } from "../store/open.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
-import { exitCode } from "./io.ts";
+import { exitCode, type Io } from "./io.ts";
+import { createOperatorClient, runningServer } from "./operator-client.ts";
 
-/** `postrider rotate-key`: another master key, while no server runs. */
+/** `postrider rotate-key`: another master key, by the server that runs, or without one. */
 export const rotateKeyCommand: Command = {
   words: ["rotate-key"],
   operands: [],
   flags: [dataDirFlag, jsonFlag],
-  summary: "Replace the master key and seal everything anew, while no server runs",
-  details: `API keys, signing keys, secrets and whatever else is sealed get a new key, all in one
-transaction. The new key is in master-key.next (or beside POSTRIDER_MASTER_KEY_FILE)
-until then. Whenever it is interrupted, all is under the old key or all under the new one:
-the next start, or the same command again, ends it. Make a backup afterwards.`,
+  summary: "Replace the master key and seal everything anew, while the server runs or not",
+  details: `A server that runs seals with the new key from then on, and in the background anew what is
+sealed: API keys, signing keys, secrets and whatever else. It takes 20 seconds at least, and
+goes on at the next start when it is interrupted. Without a server (not on PostgreSQL) all is
+sealed anew in one transaction. The new key is in master-key.next (or beside
+POSTRIDER_MASTER_KEY_FILE) until it takes the place of the old one; a key that you put there
+beforehand is taken. Make a backup afterwards.`,
   async run({ flags }, io) {
-    const { dataDir: folder, databaseUrl, masterKeyFile } = loadConfig(io.env, flags, io.err);
+    const { dataDir, databaseUrl, masterKeyFile } = loadConfig(io.env, flags, io.err);
+    const isJson = flags.has(jsonFlag.name);
+    if (runningServer(dataDir) !== null) return rotateByServer(dataDir, isJson, io, systemClock);
     if (databaseUrl !== null) throw new StartupError(onPostgres);
-    // Nothing is made where there is nothing: it would be the wrong folder.
-    if (!masterKeyIsIn(folder) && !(masterKeyFile !== null && existsSync(folder))) {
-      throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
+    return rotateAlone(dataDir, masterKeyFile, isJson, io);
+  },
+};
+
+interface Standing {
+  readonly rotating: boolean;
+  readonly resealed: number;
+  readonly damaged: number;
+  readonly file: string;
+  readonly in_place: boolean;
+}
+
+const lookEveryMs = 250;
+/** A restart takes less. */
+const patienceMs = 30_000;
+
+async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: Clock): Promise<number> {
+  const path = "/operator/master-key";
+  let standing = (await createOperatorClient(dataDir).send("POST", `${path}/rotate`)) as Standing;
+  let heardAt = clock.monotonicMs();
+  try {
+    while (standing.rotating) {
+      io.progress(`The new key is in use. Sealing anew: ${standing.resealed}`);
+      await sleep(clock, lookEveryMs);
+      try {
+        standing = (await createOperatorClient(dataDir).send("GET", path)) as Standing;
+        heardAt = clock.monotonicMs();
+      } catch (error) {
+        if (clock.monotonicMs() - heardAt < patienceMs) continue;
+        throw new StartupError(
+          `The new key is in use, but the server does not answer any more (${messageOf(error)}) ` +
+            "Try: start it: it seals the rest anew by itself.",
+        );
+      }
     }
-    // With its lock: no server runs on it.
-    const dataDir = openDataDir(folder, io.err, { masterKeyFile, isShared: false });
-    try {
-      const { path, secrets } = dataDir;
-      if (!storeFits(path)) throw new StartupError(anotherSchema);
-      const files = keyFilesOf(path, masterKeyFile);
-      const next = makeNextKey(files, io.err);
-      if (next.equals(secrets.masterKey)) throw new StartupError(`${files.next} is the key in use. Try: remove it.`);
-      const isDone = storeIsSealedWith(path, next);
-      const done = isDone
+  } finally {
+    io.progress("");
+  }
+  tell(standing, standing.file, isJson, io);
+  if (!standing.in_place) {
+    io.err(
+      `The server could not put the new key into ${standing.file}. Try: put there what is in ${standing.file}.next; ` +
+        "until then a start needs both.",
+    );
+  }
+  return exitCode.ok;
+}
+
+function rotateAlone(folder: string, masterKeyFile: string | null, isJson: boolean, io: Io): number {
+  // Nothing is made where there is nothing: it would be the wrong folder.
+  if (!masterKeyIsIn(folder) && !(masterKeyFile !== null && existsSync(folder))) {
+    throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
+  }
+  // With its lock: no server runs on it.
+  const dataDir = openDataDir(folder, io.err, { masterKeyFile, isShared: false });
+  try {
+    const { path, secrets } = dataDir;
+    if (!storeFits(path)) throw new StartupError(anotherSchema);
+    const files = keyFilesOf(path, masterKeyFile);
+    const next = makeNextKey(files, io.err);
+    if (next.equals(secrets.masterKey)) throw new StartupError(`${files.next} is the key in use. Try: remove it.`);
+    const { isSealed, isUnderWay } = sealingOfStore(path, next);
+    const done =
+      isSealed && !isUnderWay
         ? { resealed: 0, damaged: 0 }
         : rotateStoreKey({
             dataDir: path,
-            from: secrets.masterKey,
+            from: isSealed ? next : secrets.masterKey,
             to: next,
-            contexts: {
-              key: keyContext,
-              signingSecret: signingSecretContext,
-              headers: headersContext,
-              card: cardContext,
-            },
-            outliving: Object.fromEntries(
-              outlivingPurposes.map((purpose) => [purpose, deriveSecret(secrets.masterKey, purpose).toString("hex")]),
-            ),
+            contexts: sealedContexts,
+            outliving: isSealed ? {} : outlivingSecrets(secrets.masterKey, false),
             onProgress: (resealed) => io.progress(`Sealing anew: ${resealed}`),
           });
-      io.progress("");
-      try {
-        promoteNextKey(files);
-      } catch (error) {
-        throw new StartupError(
-          `Everything is sealed with the new key, but ${files.next} cannot take the place of ${files.current} ` +
-            `(${messageOf(error)}). Try: put it there yourself, before the next start.`,
-        );
-      }
-      if (flags.has(jsonFlag.name)) io.out(JSON.stringify(done));
-      else {
-        io.out(`${done.resealed} values are sealed with the new master key, which is in ${files.current}.`);
-        if (done.damaged > 0)
-          io.err(`${done.damaged} values are damaged, could not be opened before either, and stay.`);
-        io.out("Backups from before open with the former key only. Try: make a new one now.");
-      }
-      return exitCode.ok;
-    } finally {
-      io.progress("");
-      dataDir.release();
+    io.progress("");
+    try {
+      promoteNextKey(files);
+    } catch (error) {
+      throw new StartupError(
+        `Everything is sealed with the new key, but ${files.next} cannot take the place of ${files.current} ` +
+          `(${messageOf(error)}). Try: put it there yourself, before the next start.`,
+      );
     }
-  },
-};
+    tell(done, files.current, isJson, io);
+    return exitCode.ok;
+  } finally {
+    io.progress("");
+    dataDir.release();
+  }
+}
+
+function tell({ resealed, damaged }: Pick<Standing, "resealed" | "damaged">, file: string, isJson: boolean, io: Io) {
+  if (isJson) {
+    io.out(JSON.stringify({ resealed, damaged }));
+    return;
+  }
+  io.out(`${resealed} values are sealed with the new master key, which is in ${file}.`);
+  if (damaged > 0) io.err(`${damaged} values are damaged, could not be opened before either, and stay.`);
+  io.out("Backups from before open with the former key only. Try: make a new one now.");
+}
 
 const anotherSchema =
   "The database is not of this release. Try: start and stop the server once, which upgrades it, and rotate the key then.";
 
 const onPostgres =
-  "The data is in PostgreSQL, where each server would need the new key before anything is sealed with it; that is not built. " +
-  "Try: if the key is lost to others, replace what is sealed: API keys, signing keys and secrets can all be rotated one by one.";
+  "On PostgreSQL a server that runs replaces the key, and none runs on this data directory. " +
+  "Try: start the servers, and repeat this on one of them.";

@@ -28,6 +28,7 @@ export const auditActions = [
   "login",
   "login.failed",
   "logout.all",
+  "master_key.rotated",
   "operator.login",
   "operator.refused",
   "operator_token.rotated",

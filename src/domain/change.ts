@@ -5,7 +5,11 @@ import { limitsOf, type Throttle, type Webhook } from "./webhook.ts";
  * Something that a running program has to act on, because what it keeps in memory follows from the state before: queues,
  * streams, answers under way, keys. A change says all that there is to know for that, and no secret.
  */
-export type Change = (ChangedTenant & ChangeOfTenant) | { readonly kind: "session_ended"; readonly sessionId: string };
+export type Change =
+  | (ChangedTenant & ChangeOfTenant)
+  | { readonly kind: "session_ended"; readonly sessionId: string }
+  /** A rotation has begun or ended: which keys there are stands in the store. */
+  | { readonly kind: "master_key_changed" };
 
 interface ChangedTenant {
   readonly tenantKey: number;

@@ -14,6 +14,76 @@ export interface Vault {
 }
 
 /**
+ * A vault of several master keys, as there are while one takes the place of another: it opens what any of them has sealed,
+ * and seals with one. What a process has once known it knows until it ends, for what it keeps in memory may be sealed with it.
+ */
+export interface Keyring extends Vault {
+  /** What it seals with. */
+  readonly key: Uint8Array;
+  /** All that it knows, that one first. */
+  readonly keys: readonly Uint8Array[];
+  /** Opens what this key has sealed, too. */
+  learn(key: Uint8Array): void;
+  /** Seals with this key from now on. */
+  sealWith(key: Uint8Array): void;
+  /** The key that a value was sealed with; null: none that is known here, or it is damaged. */
+  keyOf(sealed: Uint8Array, context: string): Uint8Array | null;
+}
+
+/** @param masterKey what it seals with at first; 32 bytes */
+export function createKeyring(masterKey: Uint8Array): Keyring {
+  /** The first one seals. */
+  let vaults = [withKey(masterKey)];
+
+  function tryEach(sealed: Uint8Array, context: string): { key: Uint8Array; plain: Uint8Array } {
+    let reason: unknown;
+    for (const { key, vault } of vaults) {
+      try {
+        return { key, plain: vault.open(sealed, context) };
+      } catch (error) {
+        reason ??= error;
+      }
+    }
+    throw reason;
+  }
+
+  const isKnown = (key: Uint8Array) => vaults.some((known) => isSame(known.key, key));
+
+  return {
+    get key() {
+      return first(vaults).key;
+    },
+    get keys() {
+      return vaults.map(({ key }) => key);
+    },
+    seal: (plain, context) => first(vaults).vault.seal(plain, context),
+    open: (sealed, context) => tryEach(sealed, context).plain,
+    learn(key) {
+      if (!isKnown(key)) vaults = [...vaults, withKey(key)];
+    },
+    sealWith(key) {
+      vaults = [withKey(key), ...vaults.filter((known) => !isSame(known.key, key))];
+    },
+    keyOf(sealed, context) {
+      try {
+        return tryEach(sealed, context).key;
+      } catch {
+        return null;
+      }
+    },
+  };
+}
+
+const withKey = (key: Uint8Array) => ({ key: Uint8Array.from(key), vault: createVault(key) });
+
+function first<T>([one]: readonly T[]): T {
+  if (one === undefined) throw new Error("A ring of keys has one at least");
+  return one;
+}
+
+const isSame = (a: Uint8Array, b: Uint8Array) => Buffer.compare(a, b) === 0;
+
+/**
  * A sealed value is: key version (1 byte), nonce (12), ciphertext (as long as the plain text), tag (16).
  *
  * The version tells which master key sealed a value, so that a later one can join without a flag day. AES-256-GCM with

@@ -17,6 +17,7 @@ const harmless: ReadonlySet<string> = new Set([
   "replay_cancelled",
   "signing_changed",
   "session_ended",
+  "master_key_changed",
 ] satisfies Change["kind"][]);
 
 type Found = NonNullable<Awaited<ReturnType<CredentialVerbs["findApiKey"]>>>;

@@ -9,7 +9,7 @@ import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import { checkPages, lookAtDatabase, type PagesCheck } from "./sqlite/look.ts";
 import { databaseFile, databaseSizes } from "./sqlite/open.ts";
 import type { Snapshot } from "./sqlite/pre-migration.ts";
-import { isSealedWith, type RotatedKey, type RotateKeyOptions, rotateKey } from "./sqlite/rotate-key.ts";
+import { type RotatedKey, type RotateKeyOptions, rotateKey, type SealingOf, sealingOf } from "./sqlite/rotate-key.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
 import { isOfThisSchema, type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
 
@@ -54,8 +54,8 @@ export async function sharedStoreFits(options: Pick<PostgresOptions, "url" | "cl
 /** Seals all of a store that no server has open with another master key, or nothing. See `rotateKey`. */
 export const rotateStoreKey = (options: RotateKeyOptions): RotatedKey => rotateKey(options);
 
-/** Whether a rotation to this key has ended in a store that no server has open. */
-export const storeIsSealedWith = (dataDir: string, masterKey: Uint8Array): boolean => isSealedWith(dataDir, masterKey);
+/** Whether a store that no server has open is sealed with this key. */
+export const sealingOfStore = (dataDir: string, masterKey: Uint8Array): SealingOf => sealingOf(dataDir, masterKey);
 
 /** Looks through a store that no server has open, as it was left, also by one that was killed. */
 export const examineStore = async (dataDir: string): Promise<Examination> => examineDatabase(dataDir);

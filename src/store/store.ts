@@ -22,6 +22,7 @@ import type { FailureVerbs } from "./failures.ts";
 import type { InboxVerbs } from "./inbox.ts";
 import type { MailVerbs } from "./mail.ts";
 import type { RetentionVerbs } from "./retention.ts";
+import type { SealingVerbs } from "./sealed.ts";
 import type { StatVerbs } from "./stats.ts";
 
 /**
@@ -55,6 +56,7 @@ export interface Store
     BillingVerbs,
     MaintenanceVerbs,
     RetentionVerbs,
+    SealingVerbs,
     ChangeSource {}
 
 // ---------------------------------------------------------------- tenants

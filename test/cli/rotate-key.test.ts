@@ -1,20 +1,18 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cardContext } from "../../src/billing/card-vault.ts";
 import { prepareData } from "../../src/cli/prepare.ts";
 import { runCommand } from "../../src/cli/run.ts";
-import { headersContext } from "../../src/delivery/own-headers.ts";
-import { signingSecretContext } from "../../src/delivery/signers.ts";
-import { keyContext } from "../../src/domain/credentials.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createVault } from "../../src/lib/vault.ts";
 import { keyFilesOf, makeNextKey } from "../../src/master-key-file.ts";
+import { sealedContexts } from "../../src/sealed-contexts.ts";
 import { rotateStoreKey } from "../../src/store/open.ts";
-import { sealedColumns } from "../../src/store/sqlite/rotate-key.ts";
+import { sealedColumns, sealedPlaces } from "../../src/store/sealed.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { isOnPostgres } from "../support/server-data.ts";
 import { startTestApp } from "../support/test-app.ts";
@@ -55,7 +53,13 @@ function cardIn(folder: string): string {
   return Buffer.from(vaultOf(keyIn(folder)).open(row?.sealed ?? new Uint8Array(), cardContext(accountId))).toString();
 }
 
-const contexts = { key: keyContext, signingSecret: signingSecretContext, headers: headersContext, card: cardContext };
+const allSealed = (client: Database): Buffer[] =>
+  sealedPlaces.flatMap((place) =>
+    client
+      .query<{ sealed: Uint8Array | null }, []>(`select ${sealedColumns[place]} as sealed from ${place}`)
+      .all()
+      .flatMap(({ sealed }) => (sealed === null ? [] : [Buffer.from(sealed)])),
+  );
 
 describe.skipIf(isOnPostgres)("rotate-key", () => {
   let folder: string;
@@ -70,7 +74,7 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     const app = await startTestApp({ dataDir: filled });
     const account = await app.account({});
     const headers = { "X-Secret": "known to the receiver" };
-    await account.put("/v1/tenants/webhooks", [{ webhook_url: "https://example.com/hook", headers }]);
+    await account.put("/v1/tenants/webhooks", [{ webhook_url: "https://example.com/hook", headers, paused: true }]);
     await app.stop({ keepData: true });
     const client = new Database(join(filled, "postrider.db"));
     client.run("insert into billing_account (key, id, tenant_key, state, credit_kobo) values (1, ?1, 1, 'active', 0)", [
@@ -105,12 +109,7 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
 
   test("leaves nothing in the file that opens with the former key", async () => {
     const client = new Database(join(folder, "postrider.db"));
-    const sealed = sealedColumns.flatMap(({ table, column }) =>
-      client
-        .query<{ sealed: Uint8Array }, []>(`select ${column} as sealed from ${table} where ${column} is not null`)
-        .all()
-        .map((row) => Buffer.from(row.sealed)),
-    );
+    const sealed = allSealed(client);
     client.close();
     expect(sealed).toHaveLength(5);
     await rotate(folder);
@@ -127,9 +126,9 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
       )
       .all();
     client.close();
-    const sorted = (columns: readonly { table: string; column: string }[]) =>
-      columns.map(({ table, column }) => `${table}.${column}`).toSorted();
-    expect(sorted(found)).toEqual(sorted(sealedColumns));
+    expect(found.map(({ table, column }) => `${table}.${column}`).toSorted()).toEqual(
+      sealedPlaces.map((place) => `${place}.${sealedColumns[place]}`).toSorted(),
+    );
   });
 
   const prepare = (dataDir: string) =>
@@ -163,7 +162,7 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     const former = keyIn(folder);
     const to = makeNextKey(keyFilesOf(folder, null), () => {});
     rotateStoreKey({
-      ...{ dataDir: folder, from: Buffer.from(former, "hex"), to, contexts, onProgress() {} },
+      ...{ dataDir: folder, from: Buffer.from(former, "hex"), to, contexts: sealedContexts, onProgress() {} },
       outliving: {},
     });
     expect(keyIn(folder)).toBe(former);
@@ -185,12 +184,90 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     expect(await seen(folder, shown)).toEqual(shown.before);
   });
 
-  test("needs that no server runs, and SQLite", async () => {
-    const app = await startTestApp({ dataDir: folder });
-    expect((await rotate(folder)).err).toContain("Another server is using the data directory");
+  test("beside a server that takes events: none is refused, and nobody sees a difference", async () => {
+    const former = keyIn(folder);
+    const client = new Database(join(folder, "postrider.db"));
+    const sealed = allSealed(client);
+    client.close();
+    const app = await startTestApp({ dataDir: folder, keySettleMs: 20 });
+    const account = await app.signIn(shown.id, shown.password);
+    let isOver = false;
+    const statuses = (async () => {
+      const found = new Set<number>();
+      while (!isOver) found.add((await account.ingest({ n: 1 })).status);
+      return [...found];
+    })();
+    const { code, out, err } = await rotate(folder);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toStartWith("5 values are sealed with the new master key, which is in ");
+    isOver = true;
+    expect(await statuses).toEqual([202]);
+    expect(keyIn(folder)).not.toBe(former);
+    expect(existsSync(join(folder, "master-key.next"))).toBe(false);
+    // What was made meanwhile, and a list that leaves the headers as they are.
+    await account.put("/v1/tenants/webhooks", [{ webhook_url: "https://example.com/hook" }]);
+    const audit = await app.request("GET", "/operator/audit", { token: app.operatorToken });
+    expect(audit.text).toContain("master_key.rotated");
+    expect(app.log.filter((line) => line.includes(former) || line.includes(keyIn(folder)))).toEqual([]);
     await app.stop({ keepData: true });
+    expect(await seen(folder, shown)).toEqual(shown.before);
+    expect(cardIn(folder)).toBe(card);
+    const file = readFileSync(join(folder, "postrider.db"));
+    expect(sealed.filter((value) => file.includes(value))).toEqual([]);
+    // The next one, without a server, finds what outlives the keys.
+    expect((await rotate(folder)).code).toBe(0);
+    expect(await seen(folder, shown)).toEqual(shown.before);
+  });
+
+  test("beside a server that was stopped in the middle goes on at the next start, or without a server", async () => {
+    const before = keyIn(folder);
+    const app = await startTestApp({ dataDir: folder, keySettleMs: 60_000 });
+    const token = app.operatorToken;
+    expect((await app.request("POST", "/operator/master-key/rotate", { token })).status).toBe(202);
+    const again = await app.request("POST", "/operator/master-key/rotate", { token });
+    expect([again.status, again.body.rotating]).toEqual([202, true]);
+    const during = keyIn(folder);
+    expect(during).not.toBe(before);
+    await app.stop({ keepData: true });
+    const copy = join(root, `folder-${n++}`);
+    cpSync(folder, copy, { recursive: true });
+    expect((await rotate(copy)).code).toBe(0);
+    expect(await seen(copy, shown)).toEqual(shown.before);
+
+    const next = await startTestApp({ dataDir: folder, keySettleMs: 1 });
+    const path = "/operator/master-key";
+    while ((await next.request("GET", path, { token })).body.rotating) await Bun.sleep(5);
+    await next.stop({ keepData: true });
+    expect(keyIn(folder)).toBe(during);
+    expect(await seen(folder, shown)).toEqual(shown.before);
+    // The former key alone is not the database's, though values may be left that it opens.
+    writeFileSync(join(folder, "master-key"), before, { mode: 0o600 });
+    await expect(startTestApp({ dataDir: folder })).rejects.toThrow(
+      "is not the one that the database was written with",
+    );
+  });
+
+  test("takes a key that was put beside one which the server cannot replace, and says what is left to do", async () => {
+    const place = join(root, `given-${n}`);
+    const file = join(place, "key");
+    mkdirSync(place);
+    renameSync(join(folder, "master-key"), file);
+    writeFileSync(`${file}.next`, "9".repeat(64), { mode: 0o600 });
+    // Nothing can be renamed over a folder that is not empty.
+    mkdirSync(join(`${file}.before`, "full"), { recursive: true });
+    const env = { POSTRIDER_MASTER_KEY_FILE: file };
+    const app = await startTestApp({ dataDir: folder, env, keySettleMs: 1 });
+    const { code, err } = await rotate(folder, env);
+    expect([code, err]).toEqual([0, expect.stringContaining(`Try: put there what is in ${file}.next`)]);
+    await app.stop({ keepData: true });
+    // By hand, as it says.
+    renameSync(`${file}.next`, join(folder, "master-key"));
+    expect(await seen(folder, shown)).toEqual(shown.before);
+  });
+
+  test("needs a server on PostgreSQL, and a data directory", async () => {
     const url = "postgres://postrider@localhost/postrider";
-    expect((await rotate(folder, { POSTRIDER_DATABASE_URL: url })).err).toContain("The data is in PostgreSQL");
+    expect((await rotate(folder, { POSTRIDER_DATABASE_URL: url })).err).toContain("Try: start the servers");
     expect((await rotate(join(root, "nowhere"))).err).toContain("No server has run on");
     expect(existsSync(join(folder, "master-key.next"))).toBe(false);
   });

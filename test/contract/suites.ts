@@ -27,6 +27,7 @@ import { replayCancelContract } from "./store/replay-cancel.ts";
 import { replayFiltersContract } from "./store/replay-filters.ts";
 import { replaysContract } from "./store/replays.ts";
 import { retentionContract } from "./store/retention.ts";
+import { sealedContract } from "./store/sealed.ts";
 import { statsContract } from "./store/stats.ts";
 import { tenantsContract } from "./store/tenants.ts";
 import { throttleContract } from "./store/throttle.ts";
@@ -51,6 +52,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   erasureContract,
   maintenanceContract,
   retentionContract,
+  sealedContract,
   statsContract,
   webhookHealthContract,
   failingWebhooksContract,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createDecipheriv, randomBytes } from "node:crypto";
 import fc from "fast-check";
-import { createVault } from "../../src/lib/vault.ts";
+import { createKeyring, createVault } from "../../src/lib/vault.ts";
 
 const masterKey = Uint8Array.from({ length: 32 }, (_, at) => at);
 const vault = createVault(masterKey);
@@ -103,5 +103,32 @@ describe("the vault", () => {
 
   test.each([0, 16, 31, 33])("refuses a master key of %i bytes", (length) => {
     expect(() => createVault(new Uint8Array(length))).toThrow(`The master key must be 32 bytes, not ${length}`);
+  });
+});
+
+describe("a ring of keys", () => {
+  const [one, two, three] = [1, 2, 3].map((n) => new Uint8Array(32).fill(n)) as [Uint8Array, Uint8Array, Uint8Array];
+
+  test("seals with one, and opens what any of them has sealed", () => {
+    const ring = createKeyring(one);
+    const early = ring.seal("early", "t:1");
+    ring.learn(two);
+    ring.learn(two);
+    expect(ring.keys).toEqual([one, two]);
+    expect(ring.key).toEqual(one);
+    ring.sealWith(two);
+    expect(ring.keys).toEqual([two, one]);
+    const late = ring.seal("late", "t:1");
+    expect([early, late].map((sealed) => Buffer.from(ring.open(sealed, "t:1")).toString())).toEqual(["early", "late"]);
+    expect([early, late].map((sealed) => ring.keyOf(sealed, "t:1"))).toEqual([one, two]);
+    expect(() => createVault(one).open(late, "t:1")).toThrow("the master key is wrong");
+  });
+
+  test("says of what none of them has sealed what a vault says", () => {
+    const ring = createKeyring(one);
+    const strange = createVault(three).seal("x", "t:1");
+    expect(ring.keyOf(strange, "t:1")).toBeNull();
+    expect(() => ring.open(strange, "t:1")).toThrow("of t:1 cannot be decrypted: the master key is wrong");
+    expect(() => ring.open(new Uint8Array(3), "t:1")).toThrow("it is too short");
   });
 });

@@ -1,3 +1,4 @@
+import type { Vault } from "../../src/lib/vault.ts";
 import type { OpenedStore } from "../../src/store/opened.ts";
 import type { FakeClock } from "./fake-clock.ts";
 
@@ -5,7 +6,13 @@ import type { FakeClock } from "./fake-clock.ts";
 export interface StoreBackend {
   readonly name: string;
   /** Opens a store of its own, which is empty. */
-  open(options: { clock: FakeClock; mayGrow(): boolean }): Promise<StoreUnderTest>;
+  open(options: {
+    clock: FakeClock;
+    mayGrow(): boolean;
+    vault?: Vault;
+    /** Where several can share it. */
+    keys?(): string;
+  }): Promise<StoreUnderTest>;
 }
 
 export interface StoreUnderTest extends OpenedStore {

@@ -69,8 +69,8 @@ export interface TestAppOptions extends Partial<AppDeps> {
 const passwordCost: PasswordCost = { memoryCost: 8, timeCost: 1 };
 
 /** What `createApp` takes of a data directory. */
-export function enterFolder(folder: string, warn?: (message: string) => void) {
-  const home = openDataDir(folder, warn);
+export function enterFolder(folder: string, warn?: (message: string) => void, masterKeyFile: string | null = null) {
+  const home = openDataDir(folder, warn, { masterKeyFile, isShared: false });
   return { secrets: home.secrets, storeFolder: home.path, home };
 }
 
@@ -97,7 +97,8 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     },
     new Map(),
   );
-  const entered = enterFolder(folder, (message) => log.write("warn", "storage.warning", { message }));
+  const warn = (message: string) => log.write("warn", "storage.warning", { message });
+  const entered = enterFolder(folder, warn, config.masterKeyFile);
   if (dataDir === undefined && !isOnPostgres) await putEmptyDatabase(folder);
   const runOwn = createRunOwn({ ...env }, folder);
   const given = { runOwn, senderThread: clock === systemClock, passwordCost, ...entered, ...data.deps, ...deps };

@@ -4,7 +4,7 @@ import { makeBackup } from "../../backup/make.ts";
 import { backupName } from "../../backup/place.ts";
 import { verifyBackup } from "../../backup/verify.ts";
 import { loadConfig } from "../../config.ts";
-import { secretsIn } from "../../data-dir-copy.ts";
+import { secretsBetween, secretsIn } from "../../data-dir-copy.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
@@ -17,7 +17,7 @@ import {
   interruptible,
   megabytes,
   pendingIn,
-  readMasterKeyElsewhere,
+  readMasterKeysElsewhere,
   temporaryFolder,
 } from "./options.ts";
 import { faultsText } from "./verify.ts";
@@ -62,7 +62,8 @@ names is not in it.`,
         dataDir,
         place,
         name: file,
-        secrets: secretsIn(dataDir, !hasMasterKey),
+        readSecrets: () => secretsIn(dataDir, !hasMasterKey),
+        secretsBetween,
         hasMasterKey,
         recipients: own.recipients,
         leaveFreeBytes: config.minFreeDiskBytes,
@@ -81,7 +82,7 @@ names is not in it.`,
               from: backup,
               parent: temporaryFolder(flags),
               identities: own.identities,
-              masterKey: readMasterKeyElsewhere(config),
+              masterKeys: readMasterKeysElsewhere(config),
               leaveFreeBytes: config.minFreeDiskBytes,
               signal,
               onProgress: ({ done, total }) => io.progress(`Verifying: ${megabytes(done)} of ${megabytes(total)}`),

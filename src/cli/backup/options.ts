@@ -7,6 +7,7 @@ import type { Location, Place } from "../../backup/place.ts";
 import type { Config } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
+import { parseMasterKey } from "../../master-key-file.ts";
 import type { Flag } from "../arguments.ts";
 import { count, counted } from "../count.ts";
 import type { EndSignal, Io } from "../io.ts";
@@ -36,19 +37,22 @@ export function readIdentities(flags: ReadonlyMap<string, string>): string[] {
   }
 }
 
-/** The master key that is kept elsewhere; null: in the backup, if anywhere. */
-export function readMasterKeyElsewhere({ masterKeyFile }: Pick<Config, "masterKeyFile">): Uint8Array | null {
-  if (masterKeyFile === null) return null;
-  let text = "";
-  try {
-    text = readFileSync(masterKeyFile, "utf8").trim();
-  } catch {
-    // Said below.
-  }
-  if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, "hex");
+/** The master key that is kept elsewhere, and one that is to take its place; none: it is in the backup, if anywhere. */
+export function readMasterKeysElsewhere({ masterKeyFile }: Pick<Config, "masterKeyFile">): Uint8Array[] {
+  if (masterKeyFile === null) return [];
+  const [key, next] = [masterKeyFile, `${masterKeyFile}.next`].map(readKey);
+  if (key) return next ? [key, next] : [key];
   throw new StartupError(
     `POSTRIDER_MASTER_KEY_FILE names a file without a master key: ${masterKeyFile}. Try: check the path and its permissions.`,
   );
+}
+
+function readKey(path: string): Uint8Array | null {
+  try {
+    return parseMasterKey(readFileSync(path, "utf8").trim());
+  } catch {
+    return null;
+  }
 }
 
 /** A backup that is there: the one that is named, or the newest of its place. @throws StartupError when there is none */

@@ -15,7 +15,7 @@ import {
   megabytes,
   pendingIn,
   readIdentities,
-  readMasterKeyElsewhere,
+  readMasterKeysElsewhere,
 } from "./options.ts";
 
 const ways = ["resume", "hold", "fail"] as const;
@@ -46,7 +46,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
     const config = loadConfig(io.env, flags);
     const { place, name, from } = await findBackup(operands[0] ?? "", config);
     const identities = readIdentities(flags);
-    const masterKey = readMasterKeyElsewhere(config);
+    const masterKeys = readMasterKeysElsewhere(config);
     const { signal, given } = interruptible(io);
     const folder = enterEmptyDir(config.dataDir);
     try {
@@ -55,7 +55,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
         from,
         folder: folder.workshop,
         identities,
-        masterKey,
+        masterKeys,
         leaveFreeBytes: 0,
         signal,
         onProgress: ({ done, total }) => io.progress(`Restoring: ${megabytes(done)} of ${megabytes(total)}`),

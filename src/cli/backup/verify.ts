@@ -11,7 +11,7 @@ import {
   megabytes,
   pendingIn,
   readIdentities,
-  readMasterKeyElsewhere,
+  readMasterKeysElsewhere,
   temporaryFolder,
 } from "./options.ts";
 
@@ -34,7 +34,7 @@ against its rows), and that the master key opens it. Exit code 0: it can be rest
         from,
         parent: temporaryFolder(flags),
         identities: readIdentities(flags),
-        masterKey: readMasterKeyElsewhere(config),
+        masterKeys: readMasterKeysElsewhere(config),
         leaveFreeBytes: config.minFreeDiskBytes,
         signal,
         onProgress: ({ done, total }) => io.progress(`Restoring: ${megabytes(done)} of ${megabytes(total)}`),

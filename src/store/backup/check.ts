@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
-import { createVault } from "../../lib/vault.ts";
+import { createKeyring } from "../../lib/vault.ts";
 import { isDamage } from "../sqlite/damage.ts";
 import { findMiscounts } from "../sqlite/examine.ts";
 import { createMasterKeyCheck } from "../sqlite/master-key.ts";
@@ -22,13 +22,13 @@ const mostTold = 5;
 
 /**
  * Whether a restored database is what its manifest says, and whole: its pages, its references, its books, the figures that
- * are kept beside their rows, and that the master key opens it.
- * @param masterKey null: not known here
+ * are kept beside their rows, and that a master key opens it.
+ * @param masterKeys of these one does; none: not known here
  * @throws StartupError when it is of a newer program
  */
 export function checkCopy(
   dataDir: string,
-  { books, schema, masterKey }: { books: Books; schema: number; masterKey: Uint8Array | null },
+  { books, schema, masterKeys }: { books: Books; schema: number; masterKeys: readonly Uint8Array[] },
 ): CopyCheck {
   const client = new Database(join(dataDir, databaseFile), { readwrite: true, create: false, strict: true });
   try {
@@ -50,7 +50,7 @@ export function checkCopy(
         ...orphans.slice(0, mostTold).map(({ table, parent }) => `a row of ${table} has no ${parent}`),
         ...compareBooks(books, readBooks(client)),
         ...(isEarlier ? [] : findMiscounts(client).slice(0, mostTold)),
-        ...(masterKey === null ? [] : faultsOfKey(client, masterKey)),
+        ...faultsOfKeys(client, masterKeys),
       ],
       isEarlier,
     };
@@ -62,9 +62,12 @@ export function checkCopy(
   }
 }
 
-function faultsOfKey(client: Database, masterKey: Uint8Array): string[] {
+function faultsOfKeys(client: Database, [first, ...others]: readonly Uint8Array[]): string[] {
+  if (first === undefined) return [];
+  const vault = createKeyring(first);
+  for (const key of others) vault.learn(key);
   try {
-    createMasterKeyCheck(client, createVault(masterKey)).verify();
+    createMasterKeyCheck(client, vault).verify();
     return [];
   } catch (error) {
     if (!(error instanceof StartupError)) throw error;

@@ -46,6 +46,8 @@ export const node = pgTable(
     schema: integer("schema").notNull(),
     /** Number of the latest change that it has acted on, and on all before it. */
     heeded: whole("heeded").notNull(),
+    /** Ids of the master keys that it has, with commas between them; first the one that it seals with. */
+    keys: text("keys").notNull().default(""),
   },
   (t) => [
     uniqueIndex("node_by_incarnation").on(t.incarnation),

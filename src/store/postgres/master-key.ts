@@ -14,6 +14,8 @@ export interface MasterKeyCheck {
   remember(pool: Pool, kept?: KeptSecrets): Promise<void>;
   /** Secrets that have outlived the master key that they were worked out from. */
   kept(pool: Pool): Promise<KeptSecrets>;
+  /** For a node that has just got its place: the key may have been replaced since. @throws StartupError when it does not open */
+  admit(tx: Pick<Transaction, "run">): Promise<void>;
   /** The row is there and opens. */
   holds(tx: Pick<Transaction, "run">): Promise<boolean>;
 }
@@ -53,6 +55,10 @@ export function createMasterKeyCheck(vault: Vault): MasterKeyCheck {
     async kept(pool) {
       const [row] = await pool.read<{ sealed: Uint8Array }>("select sealed from vault_check where id = 1");
       return row ? fromVaultCheck(vault.open(row.sealed, vaultCheckContext)) : {};
+    },
+
+    async admit(tx) {
+      if ((await opens(tx)) === false) throw anotherKey();
     },
 
     holds: async (tx) => (await opens(tx)) === true,

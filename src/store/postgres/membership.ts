@@ -41,7 +41,9 @@ export interface MembershipOptions {
   /** Used by nothing that may hold it up for seconds. */
   pool: Pool;
   clock: Clock;
-  description: Omit<NodeDescription, "listener">;
+  description: Omit<NodeDescription, "listener" | "keys">;
+  /** Ids of the master keys that it has at this moment. @default none */
+  keys?(): string;
   /** It was declared dead: attempts are to be aborted, and what is held in memory is to be forgotten. It joins anew. */
   onLost(): void;
   /** It is a node again, under another incarnation. */
@@ -59,7 +61,7 @@ export interface MembershipOptions {
 }
 
 export function createMembership(options: MembershipOptions): Membership {
-  const { pool, clock, description, onLost, onJoined, heed, onBeat, onRescued, onFailure } = options;
+  const { pool, clock, description, keys = () => "", onLost, onJoined, heed, onBeat, onRescued, onFailure } = options;
   let node: Node | null = null;
   let listener = "";
   let stopping = false;
@@ -90,11 +92,11 @@ export function createMembership(options: MembershipOptions): Membership {
   /** One try; a full house is cleared only by who has watched it for the whole of a lease. */
   async function tryToJoin(): Promise<Node | "full" | "crowded"> {
     const sentAt = clock.monotonicMs();
-    let joined = await call(() => join(pool, { ...description, listener }));
+    let joined = await call(() => join(pool, { ...description, listener, keys: keys() }));
     if (joined === null && !mayRescue()) return "full";
     if (joined === null) {
       await call(() => rescueExpired(pool));
-      joined = await call(() => join(pool, { ...description, listener }));
+      joined = await call(() => join(pool, { ...description, listener, keys: keys() }));
     }
     if (joined === null) return "crowded";
     await call(heed);
@@ -128,7 +130,7 @@ export function createMembership(options: MembershipOptions): Membership {
     const sentAt = clock.monotonicMs();
     let nextMs = retryMs;
     try {
-      const heard = await call(() => beat(pool, held, listener));
+      const heard = await call(() => beat(pool, held, listener, keys()));
       if (heard) {
         const heardAt = clock.monotonicMs();
         await call(heed);

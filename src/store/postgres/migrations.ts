@@ -19,6 +19,7 @@ import audit from "../../../drizzle/postgres/migrations/0017_audit.sql" with { t
 import keptOtherwise from "../../../drizzle/postgres/migrations/0018_kept_otherwise.sql" with { type: "text" };
 import mail from "../../../drizzle/postgres/migrations/0019_mail.sql" with { type: "text" };
 import payloadsErased from "../../../drizzle/postgres/migrations/0020_payloads_erased.sql" with { type: "text" };
+import nodeKeys from "../../../drizzle/postgres/migrations/0021_node_keys.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -53,6 +54,7 @@ export const migrations: readonly Migration[] = [
   { name: "0018_kept_otherwise", sql: keptOtherwise },
   { name: "0019_mail", sql: mail },
   { name: "0020_payloads_erased", sql: payloadsErased },
+  { name: "0021_node_keys", sql: nodeKeys },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

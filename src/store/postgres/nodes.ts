@@ -37,6 +37,10 @@ export interface NodeDescription {
   schema: number;
   /** How many lanes it writes by, up to `laneSlots`. */
   lanes: number;
+  /** Ids of the master keys that it has; see `KeyOfAll`. @default none */
+  keys?: string;
+  /** Asked once it has its place, before anybody else sees it. @throws when it may not have it; then it has none */
+  admit?(tx: Transaction): Promise<void>;
 }
 
 /** So long after its last heartbeat a node is taken for dead. */
@@ -59,19 +63,20 @@ export async function join(pool: Pool, description: NodeDescription): Promise<No
   return null;
 }
 
-async function take(tx: Transaction, { name, listener, schema, lanes }: NodeDescription) {
+async function take(tx: Transaction, { name, listener, schema, lanes, keys = "", admit }: NodeDescription) {
   const [free] = await tx.run<{ slot: number }>(
     `select s.slot from generate_series(0, ${nodeSlots - 1}) as s(slot)
       where not exists (select 1 from node where node.slot = s.slot) order by s.slot limit 1`,
   );
   if (!free) return "full";
   const [taken] = await tx.run<Pick<Node, "incarnation" | "mark">>(
-    `insert into node (slot, incarnation, joined_at, lease_until, name, listener, schema, heeded)
-     select $1, nextval('node_incarnation'), clock_timestamp(), ${leaseText}, $2, $3, $4, last from change_head
+    `insert into node (slot, incarnation, joined_at, lease_until, name, listener, schema, heeded, keys)
+     select $1, nextval('node_incarnation'), clock_timestamp(), ${leaseText}, $2, $3, $4, last, $5 from change_head
      on conflict (slot) do nothing returning incarnation, ${markText} as mark`,
-    [free.slot, name, listener, schema],
+    [free.slot, name, listener, schema, keys],
   );
   if (!taken) return "taken";
+  await admit?.(tx);
   const marks = await tx.run<LaneMark>(
     `insert into lane (slot, incarnation, batch)
      select $1::int * ${laneSlots} + i, $2, 0 from generate_series(0, $3::int - 1) i
@@ -91,20 +96,21 @@ export interface Beat {
 }
 
 /**
- * Extends the lease, and tells where the node listens. The list is as it was before the statement, in which this node may have been late.
+ * Extends the lease, and tells where the node listens and which master keys it has. The list is as it was before the statement, in which this node may have been late.
  * @returns null: the node was declared dead, and what it owned is somebody else's
  */
 export async function beat(
   pool: Pool,
   { slot, incarnation }: Pick<Node, "slot" | "incarnation">,
   listener: string,
+  keys = "",
 ): Promise<Beat | null> {
   const rows = await pool.write<LivingNode & { now: number }>(
-    `with own as (update node set lease_until = ${leaseText}, listener = $3
+    `with own as (update node set lease_until = ${leaseText}, listener = $3, keys = $4
                   where slot = $1 and incarnation = $2 returning 1)
      select slot, incarnation, name, listener, (extract(epoch from clock_timestamp()) * 1000)::float8 as now
      from node where exists (select 1 from own) and (lease_until > clock_timestamp() or incarnation = $2) order by slot`,
-    [slot, incarnation, listener],
+    [slot, incarnation, listener, keys],
   );
   const [first] = rows;
   if (!first) return null;

@@ -6,7 +6,7 @@ import type { LivingNode, NodeLease, NodeLeaseListener } from "../node-lease.ts"
 import { changeChannel, createChanges } from "./changes.ts";
 import { createJobs, type SharedJobs, wakeChannel } from "./jobs.ts";
 import type { Listener } from "./listener.ts";
-import { createMembership } from "./membership.ts";
+import { createMembership, type MembershipOptions } from "./membership.ts";
 import { listNodes, type Node } from "./nodes.ts";
 import type { Pool } from "./pool.ts";
 import { createStreamWatchers, type StreamWatchers } from "./stream-watchers.ts";
@@ -37,7 +37,8 @@ export interface OwnNodeOptions {
   clock: Clock;
   machineClock: Clock;
   moment(): Moment;
-  description: { readonly name: string; readonly schema: number; readonly lanes: number };
+  description: MembershipOptions["description"];
+  keys(): string;
   /** Rare transactions under way at once. */
   writesAtOnce: number;
   /** What it keeps in memory may be older than what others were told, and what it owned is others'. */
@@ -59,6 +60,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
     pool,
     clock: machineClock,
     description: options.description,
+    keys: options.keys,
     onLost() {
       options.onLost();
       watchers.doubt();

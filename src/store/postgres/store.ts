@@ -52,6 +52,7 @@ import { completeReplays } from "./replay-counts.ts";
 import { replayVerbs } from "./replays.ts";
 import { retentionVerbs } from "./retention.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
+import { sealingVerbs } from "./sealed.ts";
 import { settlementVerbs } from "./settlements.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { statVerbs } from "./stats.ts";
@@ -70,6 +71,8 @@ export interface PostgresOptions {
   machineClock?: Clock;
   /** Has to open what is sealed in the store; without one that is not looked at. */
   vault?: Vault;
+  /** Ids of the master keys that this server has at this moment; see `KeyOfAll`. */
+  keys?(): string;
   /** @default always */
   mayGrow?: Growth["mayGrow"];
   /** What people know this node by. @default the machine's name */
@@ -117,6 +120,7 @@ export async function openPostgresStore({
   clock,
   machineClock = systemClock,
   vault,
+  keys: keyIds = () => "",
   nodeName = hostname(),
   lastNode = null,
   noteNode,
@@ -159,7 +163,11 @@ export async function openPostgresStore({
     clock,
     machineClock,
     moment,
-    description: { name: nodeName, schema: migrations.length, lanes: laneCount },
+    description: {
+      ...{ name: nodeName, schema: migrations.length, lanes: laneCount },
+      ...(masterKey && { admit: masterKey.admit }),
+    },
+    keys: keyIds,
     writesAtOnce: transactionsAtOnce,
     onLost() {
       keys.forgetAll();
@@ -168,6 +176,8 @@ export async function openPostgresStore({
     onJoined(joined) {
       noteNode?.(joined.mark);
       lanes.beginAt(joined);
+      // It may have missed that.
+      feed.tell({ kind: "master_key_changed" });
     },
     async heed(changes) {
       for (const change of changes) {
@@ -269,6 +279,7 @@ export async function openPostgresStore({
     returnCancelled: cancelledRuns.returnCancelled,
     ...webhookUseVerbs(connection),
     ...retentionVerbs(connection),
+    ...sealingVerbs(connection),
     ...erasureVerbs(connection),
     ...maintenanceVerbs(
       connection,

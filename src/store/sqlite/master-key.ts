@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { keyContext } from "../../domain/credentials.ts";
 import { StartupError } from "../../domain/errors.ts";
 import type { Vault } from "../../lib/vault.ts";
-import { fromVaultCheck, type KeptSecrets, toVaultCheck, vaultCheckContext } from "../vault-check.ts";
+import { fromVaultCheck, holdsSecrets, type KeptSecrets, toVaultCheck, vaultCheckContext } from "../vault-check.ts";
 
 /**
  * Whether the master key is that of the database. A known text, sealed with the key, stands in a table of one row. Until
@@ -40,9 +40,12 @@ export function createMasterKeyCheck(client: Database, vault: Vault): MasterKeyC
     }
   }
 
+  const row = (): Uint8Array | null =>
+    client.query<{ sealed: Uint8Array }, []>("select sealed from vault_check where id = 1").get()?.sealed ?? null;
+
   function holds(): boolean {
-    const row = client.query<{ sealed: Uint8Array }, []>("select sealed from vault_check where id = 1").get();
-    return row !== null && opens(row.sealed, vaultCheckContext);
+    const sealed = row();
+    return sealed !== null && opens(sealed, vaultCheckContext);
   }
 
   function keep(kept: KeptSecrets): void {
@@ -53,16 +56,15 @@ export function createMasterKeyCheck(client: Database, vault: Vault): MasterKeyC
   return {
     verify() {
       if (!has("api_key")) return;
-      const hasRow = has("vault_check") && client.query("select 1 from vault_check").get() !== null;
+      const sealed = has("vault_check") ? row() : null;
+      const hasRow = sealed !== null;
       if (hasRow && holds()) return;
+      // While the key is being replaced some values open with the former one: that does not make it the database's.
+      if (hasRow && holdsSecrets(sealed)) throw anotherKey();
       const keys = client.query<{ tenantId: string; keyId: string; sealed: Uint8Array }, []>(samples).all();
       if (keys.some(({ tenantId, keyId, sealed }) => opens(sealed, keyContext(tenantId, keyId)))) return;
       if (keys.length === 0 && !hasRow) return;
-      throw new StartupError(
-        "The master key in the data directory is not the one that the database was written with: what is sealed in it does " +
-          "not open. Try: restore database and secrets from the same backup, or run postrider rotate-key again if it was interrupted; " +
-          "nothing was changed.",
-      );
+      throw anotherKey();
     },
 
     remember() {
@@ -73,10 +75,17 @@ export function createMasterKeyCheck(client: Database, vault: Vault): MasterKeyC
 
     kept() {
       if (!has("vault_check")) return {};
-      const row = client.query<{ sealed: Uint8Array }, []>("select sealed from vault_check where id = 1").get();
-      return row !== null && holds() ? fromVaultCheck(vault.open(row.sealed, vaultCheckContext)) : {};
+      const sealed = row();
+      return sealed !== null && holds() ? fromVaultCheck(vault.open(sealed, vaultCheckContext)) : {};
     },
 
     holds,
   };
 }
+
+const anotherKey = () =>
+  new StartupError(
+    "The master key in the data directory is not the one that the database was written with: what is sealed in it does " +
+      "not open. Try: restore database and secrets from the same backup, or run postrider rotate-key again if it was interrupted; " +
+      "nothing was changed.",
+  );

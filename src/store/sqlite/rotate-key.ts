@@ -1,23 +1,18 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { createVault } from "../../lib/vault.ts";
-import type { KeptSecrets } from "../vault-check.ts";
+import { createKeyring, createVault } from "../../lib/vault.ts";
+import { beforeAll, contextOf, type Resealed, type SealedContexts, sealedPlaces } from "../sealed.ts";
+import { formerKeyIn, type KeptSecrets, withFormerKey } from "../vault-check.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { databaseFile, openDatabase } from "./open.ts";
 import { leaveLogAlone, waitForLocks } from "./pragma.ts";
-
-/** What values are sealed for, by those who seal them. */
-export interface SealedContexts {
-  key(tenantId: string, keyId: string): string;
-  signingSecret(tenantId: string): string;
-  headers(tenantId: string): string;
-  card(accountId: string): string;
-}
+import { createSealedTables } from "./sealed.ts";
 
 export interface RotateKeyOptions {
   /** Of a database that nobody else has open, of today's schema. */
   dataDir: string;
+  /** What the database is sealed with; it may be `to` already, when a rotation beside a server has not ended. */
   from: Uint8Array;
   to: Uint8Array;
   contexts: SealedContexts;
@@ -32,73 +27,46 @@ export interface RotatedKey {
   readonly damaged: number;
 }
 
-interface SealedRow {
-  readonly key: number;
-  readonly sealed: Uint8Array;
-  /** The account, or the billing account. */
-  readonly owner: string;
-  readonly id: string;
-}
-
-/** Every column with sealed values but `vault_check`. */
-export const sealedColumns = [
-  { table: "api_key", column: "sealed" },
-  { table: "signing_key", column: "sealed_seed" },
-  { table: "signing_secret", column: "sealed" },
-  { table: "webhook", column: "sealed_headers" },
-  { table: "saved_card", column: "sealed" },
-] as const;
-
 /** Rows in memory at once. */
 const stepSize = 500;
 
 /**
  * Seals all that is sealed in a database with another master key, in one transaction: whatever happens to the process, all
- * is under the one key or under the other, and the row of `vault_check` says which. What was sealed with the former key is
+ * is as it was or all is under the new key, and the row of `vault_check` says which. What was sealed with the former key is
  * overwritten in the file.
  */
 export function rotateKey({ dataDir, from, to, contexts, outliving, onProgress }: RotateKeyOptions): RotatedKey {
-  const [former, next] = [createVault(from), createVault(to)];
-  const client = openDatabase({ dataDir, vault: former });
+  const vault = createKeyring(from);
+  const client = openDatabase({ dataDir, vault });
   try {
     client.run("pragma secure_delete = on");
-    const kept = { ...outliving, ...createMasterKeyCheck(client, former).kept() };
+    const found = createMasterKeyCheck(client, vault).kept();
+    const older = formerKeyIn(found);
+    if (older !== null) vault.learn(older);
+    vault.sealWith(to);
+    const isNew = (key: Uint8Array) => Buffer.compare(key, to) === 0;
     let resealed = 0;
     let damaged = 0;
     client.run("begin immediate");
-    for (const { table, column } of sealedColumns) {
-      const ofAccount = table === "saved_card";
-      const read = client.prepare<SealedRow, [number]>(
-        `select own.key, own.${column} as sealed, owner.id as owner, ${ofAccount || table === "signing_secret" ? "''" : "own.id"} as id
-         from ${table} own join ${ofAccount ? "billing_account owner on owner.key = own.account_key" : "tenant owner on owner.key = own.tenant_key"}
-         where own.key > ?1 and own.${column} is not null order by own.key limit ${stepSize}`,
-      );
-      const write = client.prepare(`update ${table} set ${column} = ?2 where key = ?1`);
-      const contextOf = ({ owner, id }: SealedRow) =>
-        ({
-          api_key: () => contexts.key(owner, id),
-          signing_key: () => contexts.key(owner, id),
-          signing_secret: () => contexts.signingSecret(owner),
-          webhook: () => contexts.headers(owner),
-          saved_card: () => contexts.card(owner),
-        })[table]();
-      for (let rows = read.all(0); rows.length > 0; rows = read.all(rows.at(-1)?.key ?? 0)) {
-        for (const row of rows) {
-          const context = contextOf(row);
-          let plain: Uint8Array;
-          try {
-            plain = former.open(row.sealed, context);
-          } catch {
-            damaged += 1;
-            continue;
-          }
-          write.run(row.key, next.seal(plain, context));
+    const tables = createSealedTables(client);
+    for (const place of sealedPlaces) {
+      for (let at: { key: number } | null = beforeAll; at !== null; ) {
+        const { values, next } = tables[place].slice(at.key, stepSize);
+        for (const value of values) {
+          const context = contextOf(contexts, place, value);
+          const key = vault.keyOf(value.sealed, context);
+          if (key === null) damaged += 1;
+          if (key === null || isNew(key)) continue;
+          const sealed = vault.seal(vault.open(value.sealed, context), context);
+          const change: Resealed = { ...value, was: value.sealed, sealed };
+          tables[place].replace(change);
           resealed += 1;
         }
-        onProgress(resealed);
+        if (resealed > 0) onProgress(resealed);
+        at = next;
       }
     }
-    createMasterKeyCheck(client, next).keep(kept);
+    createMasterKeyCheck(client, createVault(to)).keep(withFormerKey({ ...outliving, ...found }, null));
     client.run("commit");
     client.run("pragma wal_checkpoint(truncate)");
     return { resealed, damaged };
@@ -108,16 +76,26 @@ export function rotateKey({ dataDir, from, to, contexts, outliving, onProgress }
   }
 }
 
-/** Whether a database that nobody else has open is sealed with this key, so that a rotation to it has ended. */
-export function isSealedWith(dataDir: string, masterKey: Uint8Array): boolean {
+/** How a database that nobody else has open is sealed. */
+export interface SealingOf {
+  /** The key opens its `vault_check`. */
+  readonly isSealed: boolean;
+  /** Values may be left that only the former key opens. */
+  readonly isUnderWay: boolean;
+}
+
+export function sealingOf(dataDir: string, masterKey: Uint8Array): SealingOf {
+  const nothing = { isSealed: false, isUnderWay: false };
   const path = join(dataDir, databaseFile);
-  if (!existsSync(path)) return false;
+  if (!existsSync(path)) return nothing;
   const client = new Database(path, { readwrite: true, create: false });
   try {
     waitForLocks(client);
     leaveLogAlone(client);
     const table = client.query("select 1 from sqlite_schema where type = 'table' and name = 'vault_check'").get();
-    return table !== null && createMasterKeyCheck(client, createVault(masterKey)).holds();
+    if (table === null) return nothing;
+    const check = createMasterKeyCheck(client, createVault(masterKey));
+    return check.holds() ? { isSealed: true, isUnderWay: formerKeyIn(check.kept()) !== null } : nothing;
   } finally {
     client.close();
   }

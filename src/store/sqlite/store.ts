@@ -47,6 +47,7 @@ import { replayVerbs } from "./replays.ts";
 import { retentionVerbs } from "./retention.ts";
 import { createRowKeys } from "./row-keys.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
+import { sealingVerbs } from "./sealed.ts";
 import { settlementVerbs } from "./settlements.ts";
 import { statVerbs } from "./stats.ts";
 import { tenantVerbs } from "./tenants.ts";
@@ -177,6 +178,7 @@ export function openSqliteStore({
     ...maintenanceVerbs(connection, { checkpoints, ...(masterKey && { masterKey }) }),
     ...webhookUseVerbs(connection),
     ...retentionVerbs(connection, failures),
+    ...sealingVerbs(connection),
     onChange: changes.onChange,
   };
   return {

@@ -17,6 +17,7 @@ const actions: Readonly<Record<AuditAction, true>> = {
   login: true,
   "login.failed": true,
   "logout.all": true,
+  "master_key.rotated": true,
   "operator.login": true,
   "operator.refused": true,
   "operator_token.rotated": true,

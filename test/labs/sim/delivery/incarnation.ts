@@ -187,7 +187,10 @@ export async function createIncarnation(deps: IncarnationDeps) {
     isOutbound: () => true,
   });
   const { dispatcher, deliveries, replayer, failingWebhooks } = engine;
-  const heed = createChangeHeeder({ deliveries, hub, answers: { closeTenant: () => {} }, signers, failingWebhooks });
+  const heed = createChangeHeeder({
+    ...{ deliveries, hub, signers, failingWebhooks },
+    ...{ answers: { closeTenant: () => {} }, masterKey: { adopt() {} } },
+  });
   stored.onChange((change) => {
     if (!life.isDead) heed(change);
   });

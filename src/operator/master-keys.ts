@@ -1,0 +1,101 @@
+import { StartupError, unavailable } from "../domain/errors.ts";
+import type { Home } from "../home.ts";
+import { messageOf } from "../lib/error-message.ts";
+import type { Log } from "../lib/log.ts";
+import { createKeyring, type Keyring, type Vault } from "../lib/vault.ts";
+import { keyIdOf } from "../secrets.ts";
+
+/** The master keys that this server has: in its memory, and in its files. */
+export interface MasterKeys {
+  readonly vault: Keyring;
+  /** Names of the files, for people. */
+  readonly files: { readonly current: string; readonly next: string };
+  /** Learns what has been put into the files since. */
+  look(): void;
+  /** Whether the file of the key in use has it. If not, somebody has to put it there. */
+  isInPlace(): boolean;
+  /** Looks, and says by their ids which keys it has: first the one that it seals with. */
+  announced(): string;
+  /** The key that is to be the next one; made where there is none. @throws unavailable `master_key_not_made` */
+  next(): Uint8Array;
+  /** This key is the store's: seals with it from now on, and has it where a start looks for it. */
+  use(key: Uint8Array): void;
+}
+
+export interface MasterKeysDeps {
+  /** That of the start. */
+  masterKey: Uint8Array;
+  home: Pick<Home, "masterKeyFiles">;
+  log: Log;
+}
+
+export function createMasterKeys({ masterKey, home: { masterKeyFiles: files }, log }: MasterKeysDeps): MasterKeys {
+  const vault = createKeyring(masterKey);
+  const said = new Set<string>();
+  /** Once each: it is looked for again and again. */
+  const warn = (message: string) => {
+    if (!said.has(message)) log.write("warn", "storage.warning", { message });
+    said.add(message);
+  };
+
+  function look(): void {
+    try {
+      for (const key of [files.readNext(warn), files.readCurrent()]) if (key !== null) vault.learn(key);
+    } catch (error) {
+      warn(messageOf(error));
+    }
+  }
+
+  const isInPlace = () => isSame(files.readCurrent(), vault.key);
+
+  return {
+    vault,
+    files,
+    look,
+    isInPlace,
+
+    announced() {
+      look();
+      return vault.keys.map(keyIdOf).join(",");
+    },
+
+    next() {
+      let key: Uint8Array;
+      try {
+        key = files.makeNext(warn);
+      } catch (error) {
+        if (!(error instanceof StartupError)) throw error;
+        throw unavailable(error.message, "master_key_not_made");
+      }
+      if (Buffer.compare(key, vault.key) !== 0) return key;
+      throw unavailable(`${files.next} is the key in use. Try: remove it.`, "master_key_not_made");
+    },
+
+    use(key) {
+      vault.sealWith(key);
+      try {
+        const next = files.readNext(warn);
+        if (isSame(next, key) && !isInPlace()) files.promote();
+      } catch (error) {
+        warn(
+          `The master key is the one in ${files.next} from now on, which cannot take the place of ${files.current} ` +
+            `(${messageOf(error)}). Try: put it there yourself. Until then the server starts with either file as it is.`,
+        );
+      }
+    },
+  };
+}
+
+const isSame = (found: Uint8Array | null, key: Uint8Array) => found !== null && Buffer.compare(found, key) === 0;
+
+/**
+ * A server that has been out of touch may have missed that the key was replaced: what it sealed now might be opened by
+ * nobody later.
+ */
+export const sealedWhile = (isInTouch: () => boolean, vault: Vault): Vault => ({
+  open: vault.open,
+  seal(plain, context) {
+    if (isInTouch()) return vault.seal(plain, context);
+    throw unavailable("The server has lost touch with its database; retry the request.", "storage_unavailable");
+  },
+});
