@@ -575,11 +575,11 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
 
   /** Where several servers may be, the successor is one beside this one: nothing waits for attempts that are in flight here. */
   async function handOverShared(successor: Successor): Promise<boolean> {
-    await successor.takePort();
     leaveHome();
-    const isSucceeded = await successor.enter();
-    const [left] = await Promise.all([stopWork(), leavePort()]);
-    await close(left);
+    const isSucceeded = await successor.enterBeside();
+    // Until no more events come: what is given back is found by others only within a second.
+    await leavePort();
+    await close(await stopWork());
     return isSucceeded;
   }
 

@@ -14,8 +14,13 @@
  *
  * The database has one owner at any time: the successor waits for the lock of the data directory, as every start does.
  *
- * A database that servers may share has room for both: the predecessor gives away port and data directory at once, and lets its
- * attempts in flight end as a node beside its successor.
+ * A database that servers may share has room for both, so nothing is held, and no delivery waits for an attempt in flight:
+ *
+ *                          ◀── ready ──
+ *   leaves the data directory
+ *                          ─ leaving, released ▶  enters it, opens the database, listens, has all new connections steered to itself
+ *                          ◀── steered ──
+ *   attempts in flight end, closes
  *
  * Who dies on the way:
  *
@@ -46,6 +51,11 @@ export interface Successor {
    * @returns false when none lives: nobody serves them then
    */
   enter(): Promise<boolean>;
+  /**
+   * The data directory is free, and the database has room for another server. Resolves when that one has the port.
+   * @returns false when none lives
+   */
+  enterBeside(): Promise<boolean>;
 }
 
 /** The predecessor, as its successor sees it. */

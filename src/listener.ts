@@ -153,7 +153,10 @@ export function createListener({ api, config, clock, log, reception, onMoving }:
         "Try: stop whatever uses that port, or set POSTRIDER_PORT to another one.",
     );
 
-  /** The predecessor's listener has closed, so this one has the second place, to which the port is steered already. */
+  /**
+   * The predecessor's listener has closed, so this one has the second place, to which the port is steered already; or it goes on
+   * in the first one.
+   */
   function takeFrom(held: Reception): void {
     held.open((request) => api.fetch(request));
     isHeld = true;

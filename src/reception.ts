@@ -9,8 +9,6 @@ import { tlsSuites } from "./http/transport-security.ts";
  * request has been read, but its head.
  */
 export interface Reception {
-  /** Has the port's new connections come here. @returns false when the system does not let it */
-  steer(): boolean;
   /** From now on the server answers, what is held too. Each answer is the last one of its connection. */
   open(answer: (request: Request) => Response | Promise<Response>): void;
   /** The client's address of a request that came here. */
@@ -18,6 +16,24 @@ export interface Reception {
   /** Closes once it has answered what it has. */
   close(): Promise<void>;
 }
+
+export interface HoldingReception extends Reception {
+  /** Has the port's new connections come here. @returns false when the system does not let it */
+  steer(): boolean;
+}
+
+/**
+ * Nothing has to be held for a server beside which the former one goes on: once this one listens, it has the port's new
+ * connections come to itself.
+ */
+export const createNoReception = (port: number, onSteered: () => void): Reception => ({
+  open() {
+    steerConnections(port, 1);
+    onSteered();
+  },
+  addressOf: () => undefined,
+  close: async () => {},
+});
 
 /** Of requests at once: some seconds of a busy server, and what more there is may ask again. */
 const mostHeld = 2_000;
@@ -29,7 +45,13 @@ export interface ReceptionOptions extends Pick<Config, "host" | "port" | "tls"> 
 }
 
 /** @throws StartupError where the port is not shared with us */
-export function openReception({ host, port, tls, idleTimeout, maxRequestBodySize }: ReceptionOptions): Reception {
+export function openReception({
+  host,
+  port,
+  tls,
+  idleTimeout,
+  maxRequestBodySize,
+}: ReceptionOptions): HoldingReception {
   if (!canSharePorts() || port === 0) {
     throw new StartupError(
       "A port that is any that is free, or not on Linux, cannot be shared. Try: set POSTRIDER_PORT.",

@@ -7,7 +7,7 @@ import { systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import type { Restart } from "../operator/restart-routes.ts";
-import { openReception, type Reception } from "../reception.ts";
+import { createNoReception, openReception, type Reception } from "../reception.ts";
 import { sharedStoreFits, storeFits } from "../store/open.ts";
 import { endsWithThisProcess, tellSupervisor } from "../supervisor.ts";
 import { version } from "../version.ts";
@@ -72,11 +72,18 @@ export async function succeedTo(predecessor: Predecessor, config: Config, env: I
     idleTimeout: idleTimeoutSeconds,
     maxRequestBodySize: listenerBodyLimit,
   });
+  const haveSteered = () => {
+    // Before the predecessor ends: its end would be that of the service.
+    tellSupervisor([`MAINPID=${process.pid}`], env);
+    predecessor.say({ kind: "steered" });
+  };
   predecessor.say({ kind: "ready", version });
-  await predecessor.heard("leaving");
+  const leaves = await predecessor.heard("leaving");
+  if (leaves && url !== null && (await predecessor.heard("released"))) {
+    await reception.close();
+    return { reception: createNoReception(config.port, haveSteered), predecessorLives: true };
+  }
   reception.steer();
-  // Before the predecessor ends: its end would be that of the service.
-  tellSupervisor([`MAINPID=${process.pid}`], env);
-  predecessor.say({ kind: "steered" });
+  haveSteered();
   return { reception, predecessorLives: await predecessor.heard("released") };
 }

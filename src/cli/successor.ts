@@ -7,6 +7,8 @@ import { successorVariable } from "./successor-variable.ts";
 const readyPatienceMs = 30_000;
 /** For one system call and two messages. */
 const steerPatienceMs = 5_000;
+/** A database that does not answer is waited for, and this server serves meanwhile. */
+const startPatienceMs = 60_000;
 
 export interface SuccessorOptions {
   /** Of the program. */
@@ -45,9 +47,15 @@ export async function startSuccessor({ args, env, onDeath }: SuccessorOptions): 
     return candidate === null || (await candidate.takePort()) ? candidate : steered();
   }
 
+  async function movedIn(): Promise<Candidate | null> {
+    const candidate = await living();
+    return candidate === null || (await candidate.moveIn()) ? candidate : movedIn();
+  }
+
   return {
     pid: first.pid,
     version: first.version,
+    enterBeside: async () => (await movedIn()) !== null,
     takePort: async () => void (await steered()),
     async enter() {
       const candidate = await steered();
@@ -66,6 +74,8 @@ interface Candidate {
   takePort(): Promise<boolean>;
   /** It may enter, and lives on when this process ends. */
   release(): void;
+  /** It may enter, and takes the port when it serves. @returns as `takePort` */
+  moveIn(): Promise<boolean>;
 }
 
 async function launch(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Candidate> {
@@ -91,22 +101,35 @@ async function launch(args: readonly string[], env: NodeJS.ProcessEnv): Promise<
   const say = (message: PredecessorMessage) => {
     if (isAlive()) child.send(message);
   };
+  async function hasPort(patienceMs: number): Promise<boolean> {
+    const has = await Promise.race([steered, died, after(patienceMs)]);
+    if (has !== null && isAlive()) return true;
+    child.kill("SIGKILL");
+    await died;
+    return false;
+  }
+  const letGo = () => {
+    child.disconnect();
+    child.unref();
+  };
   return {
     pid: child.pid,
     version: answer.version,
     isAlive,
-    async takePort() {
+    takePort() {
       say({ kind: "leaving" });
-      const has = await Promise.race([steered, died, after(steerPatienceMs)]);
-      if (has !== null && isAlive()) return true;
-      child.kill("SIGKILL");
-      await died;
-      return false;
+      return hasPort(steerPatienceMs);
     },
     release() {
       say({ kind: "released" });
-      child.disconnect();
-      child.unref();
+      letGo();
+    },
+    async moveIn() {
+      say({ kind: "leaving" });
+      say({ kind: "released" });
+      const has = await hasPort(startPatienceMs);
+      if (has) letGo();
+      return has;
     },
   };
 }

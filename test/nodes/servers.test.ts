@@ -103,6 +103,41 @@ describeWithPostgres("servers on one database", () => {
     while ((await there.get(`/v1/events/${late.body.eventId}`)).body[0].state !== "DELIVERED") await Bun.sleep(50);
   });
 
+  test("go over into each other: the next one delivers while attempts of the one before are under way", async () => {
+    const database = await postgres.migrated();
+    const before = await start(database, "before");
+    const account = await before.account();
+    const held = Promise.withResolvers<Response>();
+    const receiver = startReceiver({ answer: ({ nth }) => (nth === 1 ? held.promise : new Response()) });
+    await register(account, receiver.url);
+    const { eventId: first } = (await account.ingest({})).body;
+    await receiver.waitFor(1);
+    let after: TestApp | undefined;
+    const ended = before.app.handOver({
+      pid: 0,
+      version: "next",
+      takePort: () => Promise.reject(new Error("Nothing is to be held")),
+      enter: () => Promise.reject(new Error("Nothing is to be waited for")),
+      async enterBeside() {
+        after = await start(database, "after");
+        return true;
+      },
+    });
+    while (!after) await Bun.sleep(5);
+    const there = await after.signIn(account.id, account.password);
+    const { eventId: second } = (
+      await after.request("POST", "/v1/ingest", { token: account.apiKey, body: { payload: {} } })
+    ).body;
+    await receiver.waitFor(2);
+    const stateOf = async (id: string) => (await there.get(`/v1/events/${id}`)).body[0];
+    while ((await stateOf(second)).state !== "DELIVERED") await Bun.sleep(10);
+    expect(await stateOf(first)).toMatchObject({ state: "PENDING" });
+    held.resolve(new Response());
+    expect(await ended).toBe(true);
+    expect(await stateOf(first)).toMatchObject({ state: "DELIVERED", attempts: 1 });
+    await receiver.stop();
+  });
+
   test("take the operator's session of one at all of them", async () => {
     const database = await postgres.migrated();
     const [first, second] = [await start(database, "first"), await start(database, "second")];
