@@ -1,3 +1,4 @@
+import type { Origin } from "../domain/audit.ts";
 import { StartupError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
@@ -13,6 +14,8 @@ export interface FailPendingDeps {
   /** Records in one transaction. Nobody is served meanwhile, so it may take its time. @default 1,000 */
   chunk?: number;
 }
+
+const byRestore: Origin = { actor: "operator", via: "restore --pending fail", address: null };
 
 /** So often it is in the log how far it is. */
 const logEveryMs = 5_000;
@@ -45,7 +48,7 @@ export async function failPending({ store, clock, log, signal, chunk = 1_000 }: 
 
   const steps: (() => Promise<boolean>)[] = [
     async () => {
-      const cancelled = await store.cancelReplays(chunk, clock.now());
+      const cancelled = await store.cancelReplays(chunk, clock.now(), byRestore);
       replays += cancelled;
       return cancelled > 0;
     },

@@ -69,6 +69,12 @@ export interface Act extends Origin {
   readonly detail?: AuditDetail;
 }
 
+export const replayCancelled = (by: Origin, replayId: string): Act => ({
+  ...by,
+  action: "replay.cancelled",
+  detail: { replay: replayId },
+});
+
 export interface AuditEntry extends Act {
   /** Empty: it is about the server. */
   readonly tenantId: string;

@@ -1,5 +1,5 @@
 import type { DeliveryControl } from "../delivery/queue/control.ts";
-import type { Origin } from "../domain/audit.ts";
+import { type Origin, replayCancelled } from "../domain/audit.ts";
 import { DomainError, notFound } from "../domain/errors.ts";
 import type { Replay, ReplayFilter, ReplayKind, ReplayPreview } from "../domain/replay.ts";
 import { refusalOfWork } from "../domain/standing.ts";
@@ -97,8 +97,7 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
 
     /** Nothing more of it is sent; what waits becomes what it was before. @throws not_found `replay_not_found` */
     async cancel(tenant: Tenant, replayId: string, origin: Origin): Promise<Replay> {
-      const act = { ...origin, action: "replay.cancelled", detail: { replay: replayId } } as const;
-      const replay = await store.cancelReplay(tenant.key, replayId, clock.now(), act);
+      const replay = await store.cancelReplay(tenant.key, replayId, clock.now(), replayCancelled(origin, replayId));
       if (!replay) throw noSuchReplay();
       announce(tenant, replay);
       // The account's next one may begin.

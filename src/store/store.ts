@@ -1,5 +1,5 @@
 import type { OwnEvent } from "../domain/acceptance.ts";
-import type { Act } from "../domain/audit.ts";
+import type { Act, Origin } from "../domain/audit.ts";
 import type { Change } from "../domain/change.ts";
 import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts";
 import type { Attempt, DeliveryRef, DueDelivery } from "../domain/delivery.ts";
@@ -406,9 +406,10 @@ export interface ReplayVerbs {
   cancelReplay(tenantKey: number, replayId: string, now: number, act?: Act): Promise<Replay | null>;
   /**
    * As `cancelReplay`, of about `limit` replays that have not ended, whichever account's; those of a deleted one go with it.
+   * Of single events, of which there may be any number, it is not noted who did so.
    * @returns how many; 0: there are none
    */
-  cancelReplays(limit: number, now: number): Promise<number>;
+  cancelReplays(limit: number, now: number, by: Origin): Promise<number>;
   /**
    * About `limit` records that wait for a cancelled replay, and that nobody owns, become what they were before it
    * (`domain/cancelled-run.ts`). `owned`: those that are left are in flight, or on their way back. Null when there are none.

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
+import { replayCancelled } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
 import { cutLabel, filterText, type Replay, type ReplayFilter, type ReplayRef } from "../../domain/replay.ts";
 import {
@@ -51,7 +52,7 @@ export const leftText = `select tenant_key::float8 as "tenantKey", key::float8 a
   where phase = 'queued'
     and replay.delivered + replay.failed + replay.superseded + c.delivered + c.failed + c.superseded >= queued`;
 
-const unendedColumns = `select key::float8 as key, phase, cursor_seq::float8 as "cursorSeq" from replay`;
+const unendedColumns = `select key::float8 as key, id, kind, phase, cursor_seq::float8 as "cursorSeq" from replay`;
 
 const unfinishedText = `select tenant_key::float8 as "tenantKey", key::float8 as "replayKey" from replay
   where phase in ('waiting', 'queueing', 'queued')
@@ -229,7 +230,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
         return replay;
       }),
 
-    async cancelReplays(limit, now) {
+    async cancelReplays(limit, now, by) {
       const found = await pool.read<ReplayRef>(unfinishedText, [limit]);
       for (const { tenantKey, replayKey } of found) {
         await writes.submit(async (tx) => {
@@ -238,7 +239,9 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
             `${unendedColumns} where tenant_key = $1::bigint and key = $2::bigint for update`,
             [tenantKey, replayKey],
           );
-          if (row && !held.gone) await cancelOne(tx, held, row, now);
+          if (!row || held.gone) return;
+          const { isCancelled } = await cancelOne(tx, held, row, now);
+          if (isCancelled && row.kind !== "single") await noteAct(tx, held.tenant.id, replayCancelled(by, row.id));
         });
       }
       return found.length;
@@ -246,7 +249,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
   };
 }
 
-type UnendedRow = Pick<ReplayRow, "key" | "phase" | "cursorSeq">;
+type UnendedRow = Pick<ReplayRow, "key" | "id" | "kind" | "phase" | "cursorSeq">;
 
 /** Of a row that is locked. */
 async function cancelOne(

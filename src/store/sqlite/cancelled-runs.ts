@@ -1,4 +1,5 @@
 import { beforeOf, returned } from "../../domain/cancelled-run.ts";
+import { replayCancelled } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
 import { kindWithoutLine, movesOf } from "../../domain/failure-groups.ts";
 import type { Replay } from "../../domain/replay.ts";
@@ -139,10 +140,14 @@ export function createCancelledRuns(
         return toReplay(replayAt.get(row.key));
       }),
 
-    cancelReplays: (limit, now) =>
+    cancelReplays: (limit, now, by) =>
       writer.submit<number>((tx) => {
         const rows = selectUnfinished.all(limit);
-        for (const row of rows) cancelOne(tx, hold(tx, row.tenantKey), row, now);
+        for (const row of rows) {
+          const held = hold(tx, row.tenantKey);
+          cancelOne(tx, held, row, now);
+          if (row.kind !== "single") audit.note(tx, held.tenant.id, replayCancelled(by, row.id));
+        }
         return rows.length;
       }),
 

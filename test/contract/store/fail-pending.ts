@@ -6,6 +6,8 @@ import { bytes, createWorld, type World } from "../../support/store-factory.ts";
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
 
+const by = { actor: "operator", via: "restore", address: null } as const;
+
 const failed = {
   state: "FAILED",
   errorCode: "server_restored",
@@ -35,7 +37,7 @@ export function failPendingContract(backend: StoreBackend): void {
     async function cancelAll(limit = 100): Promise<number[]> {
       const steps: number[] = [];
       for (;;) {
-        const n = await world.store.cancelReplays(limit, world.clock.now());
+        const n = await world.store.cancelReplays(limit, world.clock.now(), by);
         if (n === 0) break;
         steps.push(n);
       }
@@ -115,14 +117,18 @@ export function failPendingContract(backend: StoreBackend): void {
       await world.queueAll();
       const bulk = [await world.startReplay(tenant, "all"), await world.startReplay(tenant, "failed")];
       await world.queueAll(1);
+      const { replay: single } = await world.replayEvent(tenant, delivered);
       const gone = await world.tenant({ urls: [a] });
       await world.event(gone, "failed");
       await world.startReplay(gone, "all");
       await world.store.deleteTenant(gone.key, world.clock.now());
 
-      expect(await cancelAll(1)).toEqual([1, 1]);
+      expect(await cancelAll(2)).toEqual([2, 1]);
       expect(await failAll()).toEqual([1]);
-      for (const { id } of bulk) expect(await world.replay(tenant, id)).toMatchObject({ status: "cancelled" });
+      const noted = await world.store.audit({ tenantId: tenant.id, offset: 0, limit: 9 });
+      expect(noted.entries.map(({ detail }) => detail?.replay).sort()).toEqual(bulk.map(({ id }) => id).sort());
+      expect(noted.entries).toMatchObject([{ ...by, action: "replay.cancelled" }, by]);
+      for (const { id } of [...bulk, single]) expect(await world.replay(tenant, id)).toMatchObject({ status: "cancelled" });
       expect(await world.replay(tenant, done.id)).toMatchObject({ status: "completed" });
       expect(await world.recordsOf(tenant.key, delivered)).toEqual(before);
       expect(await world.recordsOf(tenant.key, waits)).toMatchObject([failed]);
