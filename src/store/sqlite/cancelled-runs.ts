@@ -1,5 +1,5 @@
-import { beforeOf, returned } from "../../domain/cancelled-run.ts";
 import { replayCancelled } from "../../domain/audit.ts";
+import { beforeOf, returned } from "../../domain/cancelled-run.ts";
 import { changed } from "../../domain/change.ts";
 import { kindWithoutLine, movesOf } from "../../domain/failure-groups.ts";
 import type { Replay } from "../../domain/replay.ts";

@@ -128,7 +128,8 @@ export function failPendingContract(backend: StoreBackend): void {
       const noted = await world.store.audit({ tenantId: tenant.id, offset: 0, limit: 9 });
       expect(noted.entries.map(({ detail }) => detail?.replay).sort()).toEqual(bulk.map(({ id }) => id).sort());
       expect(noted.entries).toMatchObject([{ ...by, action: "replay.cancelled" }, by]);
-      for (const { id } of [...bulk, single]) expect(await world.replay(tenant, id)).toMatchObject({ status: "cancelled" });
+      for (const { id } of [...bulk, single])
+        expect(await world.replay(tenant, id)).toMatchObject({ status: "cancelled" });
       expect(await world.replay(tenant, done.id)).toMatchObject({ status: "completed" });
       expect(await world.recordsOf(tenant.key, delivered)).toEqual(before);
       expect(await world.recordsOf(tenant.key, waits)).toMatchObject([failed]);
