@@ -41,5 +41,17 @@ export async function* decompress(source: AsyncIterable<Uint8Array>): AsyncGener
   const compressed = Readable.from(source, { objectMode: false });
   const plain = createZstdDecompress({ chunkSize: plainBytes });
   compressed.on("error", (error) => plain.destroy(error));
-  yield* compressed.pipe(plain) as AsyncIterable<Uint8Array>;
+  try {
+    yield* compressed.pipe(plain) as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    throw inWords(error);
+  }
+}
+
+/** Of what the library says in terms of its format. What the source has to say stays. */
+function inWords(error: unknown): unknown {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (!code.startsWith("ZSTD_")) return error;
+  const isOther = code === "ZSTD_error_prefix_unknown";
+  return new Error(isOther ? "postrider backup did not write it" : "it is damaged", { cause: error });
 }

@@ -44,7 +44,12 @@ export async function* decrypt(
       "The backup cannot be decrypted with that identity. Try: --identity with the file of the key that it was encrypted for.",
     );
   }
-  yield* plain;
+  try {
+    yield* plain;
+  } catch (error) {
+    // The library names the part of its format, which tells nobody anything. What the source has to say stays.
+    throw error instanceof StartupError ? error : new Error("it is damaged or cut short", { cause: error });
+  }
 }
 
 /** @throws StartupError when a line of it is neither a comment nor an identity */

@@ -1,6 +1,6 @@
 import { createReadStream, readdirSync, statSync } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { StartupError } from "../domain/errors.ts";
 import { isDiskFull } from "../lib/disk-full.ts";
 import { messageOf } from "../lib/error-message.ts";
@@ -21,12 +21,20 @@ export interface Staging {
   readonly leaveFreeBytes: number;
 }
 
-/** A folder of this machine, or a file in one: a path that ends with a slash or names a folder is one. */
+/**
+ * A folder of this machine, or a file in one. What is not there yet is a file if its name has an extension: a file at
+ * `/var/backups/postrider` would be in the way of every later backup to that folder.
+ */
 export function locateFolder(path: string, leaveFreeBytes: number): Location {
-  const isFolder = path.endsWith("/") || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  const isFolder = path.endsWith("/") || isFolderByName(path);
   return isFolder
     ? { place: createFolder({ folder: resolve(path), leaveFreeBytes }), name: null }
     : { place: createFolder({ folder: dirname(resolve(path)), leaveFreeBytes }), name: basename(path) };
+}
+
+function isFolderByName(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found ? found.isDirectory() : extname(path) === "";
 }
 
 function createFolder({ folder, leaveFreeBytes }: Staging): Place {

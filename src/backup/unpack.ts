@@ -29,6 +29,8 @@ export interface UnpackOptions {
   masterKeys: readonly Uint8Array[];
   /** Of the folder's disk. */
   leaveFreeBytes: number;
+  /** What to try in its place, if it is not whole. @default "another one" */
+  instead?: string;
   signal: AbortSignal;
   onProgress?(progress: { done: number; total: number }): void;
 }
@@ -46,7 +48,7 @@ export interface Unpacked extends CopyCheck {
  * @throws StartupError when it is no backup, cannot be read, is cut short, or does not hold what its checksums say
  */
 export async function unpack(options: UnpackOptions): Promise<Unpacked> {
-  const { source, from, folder, identities, signal, onProgress } = options;
+  const { source, from, folder, identities, instead = "another one", signal, onProgress } = options;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const files = createFiles(folder, options.leaveFreeBytes, (done, total) => onProgress?.({ done, total }));
   try {
@@ -65,7 +67,7 @@ export async function unpack(options: UnpackOptions): Promise<Unpacked> {
     if (isDiskFull(error)) {
       throw new StartupError(`${from} needs more room than there is in ${folder}. Try: another folder or disk.`);
     }
-    throw new StartupError(`${from} is not a whole backup: ${messageOf(error)}. Try: another one.`);
+    throw new StartupError(`${from} is not a whole backup: ${messageOf(error)}. Try: ${instead}.`);
   } finally {
     files.close();
   }

@@ -72,6 +72,33 @@ describe("postrider backup", () => {
     expect(code).toBe(0);
     expect(statSync(file).size).toBeGreaterThan(1_000);
     expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([".postrider-y.unfinished-1"]);
+    const { err } = await run(["backup", file, "--verify", "--dir", "/nowhere"]);
+    expect(err).toContain(`${file} was made, and could not be verified: No folder can be made in /nowhere`);
+  });
+
+  test("makes the folder that is named if it is not there yet, with a slash at its end or without", async () => {
+    const daily = join(folder, "daily");
+    expect(await backUp(daily)).toStartWith(`${daily}/postrider-`);
+    expect(await backUp(daily)).toStartWith(`${daily}/postrider-`);
+    expect(readdirSync(daily)).toHaveLength(2);
+  });
+
+  test("whose newest is damaged, or none of ours, has the one before it named", async () => {
+    const places = join(folder, "damaged");
+    const before = await backUp(places);
+    const newest = join(places, "postrider-20991231T235959.000Z.tar.zst");
+    const bytes = readFileSync(before);
+    const rows: [string, Uint8Array][] = [
+      ["it is damaged", Buffer.concat([bytes.subarray(0, 4), Buffer.alloc(200, 255)])],
+      ["it is cut short", bytes.subarray(0, bytes.length >> 1)],
+      ["postrider backup did not write it", Buffer.from("a letter, not an archive of any kind")],
+    ];
+    for (const [words, content] of rows) {
+      writeFileSync(newest, content);
+      const { code, err } = await run(["restore", places, "--data-dir", join(folder, "none")]);
+      expect(code).toBe(1);
+      expect(err).toContain(`${newest} is not a whole backup: ${words}. Try: the one before it, ${before}.`);
+    }
   });
 
   test("says that a master key which is kept elsewhere is not in it", async () => {

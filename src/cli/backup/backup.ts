@@ -33,7 +33,7 @@ export const backupCommand: Command = {
     jsonFlag,
   ],
   summary: "Back up the data directory, while the server runs or not",
-  details: `TO is a file, a folder or s3://bucket/prefix, with AWS_ACCESS_KEY_ID,
+  details: `TO is a folder, a file with an extension or s3://bucket/prefix, with AWS_ACCESS_KEY_ID,
 AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL_S3 (default: POSTRIDER_BACKUP_URL,
 else the current folder). The backup is one archive (tar, zstd) with the database as it is
 at one moment, the secrets and a manifest. Whoever has it can read everything, unless
@@ -75,20 +75,20 @@ names is not in it.`,
       io.progress("");
       const tookMs = Math.round(clock.monotonicMs() - startedAt);
       const backup = `${place.name.replace(/\/$/, "")}/${file}`;
-      const faults = flags.has("--verify")
-        ? (
-            await verifyBackup({
-              source: place.read(file),
-              from: backup,
-              parent: temporaryFolder(flags),
-              identities: own.identities,
-              masterKeys: readMasterKeysElsewhere(config),
-              leaveFreeBytes: config.minFreeDiskBytes,
-              signal,
-              onProgress: ({ done, total }) => io.progress(`Verifying: ${megabytes(done)} of ${megabytes(total)}`),
-            })
-          ).faults
-        : null;
+      const verify = async () => {
+        const { faults } = await verifyBackup({
+          source: place.read(file),
+          from: backup,
+          parent: temporaryFolder(flags),
+          identities: own.identities,
+          masterKeys: readMasterKeysElsewhere(config),
+          leaveFreeBytes: config.minFreeDiskBytes,
+          signal,
+          onProgress: ({ done, total }) => io.progress(`Verifying: ${megabytes(done)} of ${megabytes(total)}`),
+        });
+        return faults;
+      };
+      const faults = flags.has("--verify") ? await verify().catch(notVerified(backup)) : null;
       io.progress("");
       if (flags.has("--json")) {
         const verified = faults === null ? null : faults.length === 0;
@@ -111,6 +111,12 @@ names is not in it.`,
       io.progress("");
     }
   },
+};
+
+/** It is there all the same, and may be whole. */
+const notVerified = (backup: string) => (error: unknown) => {
+  if (!(error instanceof StartupError)) throw error;
+  throw new StartupError(`${backup} was made, and could not be verified: ${error.message}`, { cause: error });
 };
 
 /** Who can read it; of those that are encrypted this process too, which may have to verify it. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { parseIdentities } from "../../backup/encryption.ts";
 import { locate } from "../../backup/locate.ts";
 import type { Manifest } from "../../backup/manifest.ts";
-import type { Location, Place } from "../../backup/place.ts";
+import type { Location, Place, StoredBackup } from "../../backup/place.ts";
 import type { Config } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -55,19 +55,32 @@ function readKey(path: string): Uint8Array | null {
   }
 }
 
+export interface FoundBackup {
+  readonly place: Place;
+  readonly name: string;
+  /** For people. */
+  readonly from: string;
+  /** What to try if it is not whole. */
+  readonly instead: string;
+}
+
 /** A backup that is there: the one that is named, or the newest of its place. @throws StartupError when there is none */
-export async function findBackup(from: string, config: Config): Promise<{ place: Place; name: string; from: string }> {
+export async function findBackup(from: string, config: Config): Promise<FoundBackup> {
   const { place, name }: Location = locate(from, {
     s3: config.s3,
     staging: config.dataDir,
     leaveFreeBytes: config.minFreeDiskBytes,
   });
-  if (name !== null) return { place, name, from };
-  const [newest] = await place.list();
+  if (name !== null) return { place, name, from, instead: "another one" };
+  const [newest, earlier] = await place.list();
   if (newest === undefined) {
     throw new StartupError(`There is no backup in ${place.name}. Try: the folder that postrider backup was given.`);
   }
-  return { place, name: newest.name, from: `${place.name.replace(/\/$/, "")}/${newest.name}` };
+  const path = (backup: StoredBackup) => `${place.name.replace(/\/$/, "")}/${backup.name}`;
+  return {
+    ...{ place, name: newest.name, from: path(newest) },
+    instead: earlier ? `the one before it, ${path(earlier)}` : "another one",
+  };
 }
 
 /** Ends what runs at the first signal, which it then knows. */

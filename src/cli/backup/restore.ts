@@ -44,7 +44,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
     const way = ways.find((known) => known === (flags.get("--pending") ?? ways[0]));
     if (way === undefined) throw new UsageError(`--pending must be one of ${ways.join(", ")}. Try: --pending hold`);
     const config = loadConfig(io.env, flags);
-    const { place, name, from } = await findBackup(operands[0] ?? "", config);
+    const { place, name, from, instead } = await findBackup(operands[0] ?? "", config);
     const identities = readIdentities(flags);
     const masterKeys = readMasterKeysElsewhere(config);
     const { signal, given } = interruptible(io);
@@ -53,6 +53,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
       const { faults, manifest, secrets, isEarlier } = await unpack({
         source: place.read(name),
         from,
+        instead,
         folder: folder.workshop,
         identities,
         masterKeys,
@@ -63,7 +64,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
       io.progress("");
       if (faults.length > 0) {
         throw new StartupError(
-          `${from} cannot be relied on: ${faults.join("; ")}. Try: an earlier backup; nothing was restored.`,
+          `${from} cannot be relied on: ${faults.join("; ")}. Try: ${instead}; nothing was restored.`,
         );
       }
       folder.finish([...secrets, databaseEntry], {

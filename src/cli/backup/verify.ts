@@ -21,17 +21,19 @@ export const verifyCommand: Command = {
   flags: [identityFlag, dirFlag, jsonFlag],
   summary: "Restore a backup to a temporary folder, and check it there",
   details: `FROM is a file, or a folder or s3://bucket/prefix whose newest backup is meant. Checked
-are its checksums, the database (pages, references, the counts of the manifest, the figures of each account
-against its rows), and that the master key opens it. Exit code 0: it can be restored.`,
+are its checksums, the database (pages, references, the counts of the manifest, the figures of
+each account against its rows), and that the master key opens it. Exit code 0: it can be
+restored.`,
   async run({ operands, flags }, io) {
     const config = loadConfig(io.env, new Map());
-    const { place, name, from } = await findBackup(operands[0] ?? "", config);
+    const { place, name, from, instead } = await findBackup(operands[0] ?? "", config);
     io.standBack();
     const { signal, given } = interruptible(io);
     try {
       const { faults, manifest, hasOpened, isEarlier } = await verifyBackup({
         source: place.read(name),
         from,
+        instead,
         parent: temporaryFolder(flags),
         identities: readIdentities(flags),
         masterKeys: readMasterKeysElsewhere(config),
@@ -47,7 +49,7 @@ against its rows), and that the master key opens it. Exit code 0: it can be rest
         return faults.length === 0 ? exitCode.ok : exitCode.failed;
       }
       if (faults.length > 0) {
-        io.out(faultsText(from, faults));
+        io.out(faultsText(from, faults, instead));
         return exitCode.failed;
       }
       io.out(`${from} is whole: of ${manifest.createdAt}, with ${contentsOf(manifest)}, ${pendingIn(manifest)}.`);
@@ -64,9 +66,9 @@ against its rows), and that the master key opens it. Exit code 0: it can be rest
   },
 };
 
-export const faultsText = (from: string, faults: readonly string[]): string =>
+export const faultsText = (from: string, faults: readonly string[], instead = "an earlier one"): string =>
   [
     `${from} cannot be relied on:`,
     ...faults.map((fault) => `  ${fault}`),
-    "Try: an earlier one, and make another soon.",
+    `Try: ${instead}, and make another soon.`,
   ].join("\n");
