@@ -1,9 +1,7 @@
 import { Database } from "bun:sqlite";
-import { closeSync, existsSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, existsSync, openSync, writeSync } from "node:fs";
+import { endOfLog, frameHeaderBytes, readLogFrames } from "./log-frames.ts";
 import { leaveLogAlone, waitForLocks } from "./pragma.ts";
-
-const logHeaderBytes = 32;
-const frameHeaderBytes = 24;
 
 /**
  * Takes a commit out of the log that never came about: SQLite writes it, syncs the log, and only then tells the other
@@ -56,30 +54,15 @@ function cover(writing: Database, frames: number): void {
   }
 }
 
-/** In frames. "noop" copies nothing back. */
-const endOfLog = (client: Database): number =>
-  Math.max(0, client.query<{ log: number }, []>("pragma wal_checkpoint(noop)").get()?.log ?? 0);
+const tailFrames = (file: number, end: number) => readLogFrames(file)?.own(end) ?? [];
 
-const hasTail = (file: number, end: number): boolean => tailFrames(file, end).next().done !== true;
+const hasTail = (file: number, end: number): boolean => [...tailFrames(file, end)].length > 0;
 
 function clear(file: number, end: number): number {
   let cleared = 0;
-  for (const position of tailFrames(file, end)) {
+  for (const { position } of tailFrames(file, end)) {
     writeSync(file, Buffer.alloc(frameHeaderBytes), 0, frameHeaderBytes, position);
     cleared += 1;
   }
   return cleared;
-}
-
-/** Where the frames behind the end are that look as if they belonged to the log: what is left of an earlier one has other salts. */
-function* tailFrames(file: number, end: number): Generator<number> {
-  const header = Buffer.alloc(logHeaderBytes);
-  if (readSync(file, header, 0, logHeaderBytes, 0) < logHeaderBytes) return;
-  const frameBytes = frameHeaderBytes + header.readUInt32BE(8);
-  const frame = Buffer.alloc(frameHeaderBytes);
-  for (let position = logHeaderBytes + end * frameBytes; ; position += frameBytes) {
-    if (readSync(file, frame, 0, frameHeaderBytes, position) < frameHeaderBytes) return;
-    if (!frame.subarray(8, 16).equals(header.subarray(16, 24))) return;
-    yield position;
-  }
 }

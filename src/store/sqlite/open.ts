@@ -7,6 +7,7 @@ import { messageOf } from "../../lib/error-message.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { StorageSizes } from "../opened.ts";
 import { isDamage } from "./damage.ts";
+import { hasCopiedInVain } from "./log-remains.ts";
 import { clearLogTail } from "./log-tail.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
@@ -107,6 +108,7 @@ export function openDatabase({
     applyPragmas(client);
     if (checkpoints === "external") {
       leaveLogAlone(client);
+      if (hasCopiedInVain(client, path)) warn?.(copiedInVain);
       clearLogTail(client, path);
     }
     if (process.platform === "darwin") client.run("pragma fullfsync = on");
@@ -150,6 +152,11 @@ const damaged = (path: string, what: string) =>
     `The database ${path} is damaged (${what}). Try: restore it from a backup; ` +
       `without one, what can be read is saved by: sqlite3 ${databaseFile} .recover | sqlite3 recovered.db`,
   );
+
+const copiedInVain =
+  "The server before this one was killed in the middle of a commit, which Litestream has copied although it never came about: " +
+  "until its next snapshot the replica may differ from the database, or fail to be restored. Try: stop Litestream, run litestream replicate -once " +
+  "-force-snapshot with its configuration, and start it again.";
 
 function isEmpty(client: Database): boolean {
   return client.query<{ page_count: number }, []>("pragma page_count").get()?.page_count === 0;

@@ -25,7 +25,7 @@ export async function proveKilledCommit({ litestream, folder }: { litestream: st
     await replicator.start();
     await replicator.looked();
     const copied = replicator.copied();
-    commitUnpublished(dataDir, () => say(killed, "never acknowledged"));
+    await commitUnpublished(dataDir, () => say(killed, "never acknowledged"));
     killed.close(true);
     await copied;
     const next = open();

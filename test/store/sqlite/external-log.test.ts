@@ -127,21 +127,21 @@ describe("a commit that a killed process leaves behind in the log", () => {
   }
 
   /** How many frames it has left behind the end, which is told too. */
-  function killInCommit(dataDir: string): { end: number; frames: number } {
+  async function killInCommit(dataDir: string): Promise<{ end: number; frames: number }> {
     const killed = openDatabase({ dataDir, ...external });
     const end = endOfLog(killed);
-    commitUnpublished(dataDir, () => killed.run("insert into filling values (zeroblob(100000))"));
+    await commitUnpublished(dataDir, () => void killed.run("insert into filling values (zeroblob(100000))"));
     killed.close(true);
     const frames = framesIn(logIn(dataDir)) - end;
     expect(frames).toBeGreaterThan(20);
     return { end, frames };
   }
 
-  test("is covered before the next one could end with the same frame, so that whoever has read it finds out", () => {
+  test("is covered before the next one could end with the same frame, so that whoever has read it finds out", async () => {
     const dataDir = sqlite.emptyDir();
     const replicator = openReplicator(dataDir);
     replicator.run("create table _litestream_seq (id integer primary key, seq integer)");
-    const { end, frames } = killInCommit(dataDir);
+    const { end, frames } = await killInCommit(dataDir);
     expect(endOfLog(replicator)).toBe(end);
 
     const next = openDatabase({ dataDir, ...external });
@@ -156,10 +156,41 @@ describe("a commit that a killed process leaves behind in the log", () => {
     replicator.close(true);
   });
 
-  test("is only cleared where Litestream has never been", () => {
+  test("is warned of where Litestream has copied it and begun the log anew before the start", async () => {
     const dataDir = sqlite.emptyDir();
     const replicator = openReplicator(dataDir);
-    const { end } = killInCommit(dataDir);
+    const accept = async (count: number) => {
+      const { store } = openSqliteStore({ dataDir, clock: systemClock, ...external });
+      for (let i = 0; i < count; i++) await store.createTenant(newTenant(), 1);
+      await store.close();
+    };
+    await accept(1);
+    // Takes more bytes in its row than the first ones.
+    replicator.run("update lane set batch = 70000");
+    await commitUnpublished(dataDir, () => accept(1));
+    // As Litestream does: its next commit begins the log anew.
+    replicator.run("pragma wal_checkpoint(passive)");
+    replicator.run("insert into filling values ('begun anew')");
+    expect(warningsOf(dataDir)).toEqual([expect.stringMatching(/killed.*copied.*-force-snapshot/)]);
+    await accept(1);
+    expect(warningsOf(dataDir)).toEqual([]);
+    // Without a kill the same is as it should be.
+    replicator.run("pragma wal_checkpoint(passive)");
+    replicator.run("insert into filling values ('begun anew')");
+    expect(warningsOf(dataDir)).toEqual([]);
+    replicator.close(true);
+  });
+
+  function warningsOf(dataDir: string): string[] {
+    const warnings: string[] = [];
+    openDatabase({ dataDir, ...external, warn: (message) => void warnings.push(message) }).close(true);
+    return warnings;
+  }
+
+  test("is only cleared where Litestream has never been", async () => {
+    const dataDir = sqlite.emptyDir();
+    const replicator = openReplicator(dataDir);
+    const { end } = await killInCommit(dataDir);
     const next = openDatabase({ dataDir, ...external });
     expect(framesIn(logIn(dataDir))).toBe(end);
     expect(endOfLog(next)).toBe(end);
@@ -167,11 +198,11 @@ describe("a commit that a killed process leaves behind in the log", () => {
     replicator.close(true);
   });
 
-  test("stays where nobody else has the database open: SQLite takes it for good", () => {
+  test("stays where nobody else has the database open: SQLite takes it for good", async () => {
     const dataDir = sqlite.emptyDir();
     const first = openDatabase({ dataDir, ...external });
     first.run("create table filling (bytes blob)");
-    commitUnpublished(dataDir, () => first.run("insert into filling values ('kept')"));
+    await commitUnpublished(dataDir, () => void first.run("insert into filling values ('kept')"));
     // Nobody has the index open: it is made anew from the log.
     first.close(true);
     const next = openDatabase({ dataDir, ...external });

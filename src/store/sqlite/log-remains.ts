@@ -1,0 +1,54 @@
+import type { Database } from "bun:sqlite";
+import { closeSync, existsSync, openSync } from "node:fs";
+import { endOfLog, readLogFrames } from "./log-frames.ts";
+
+/**
+ * Whether Litestream has copied a commit that never came about, and has then begun the log anew, before this start could
+ * clear it (`log-tail.ts`). It is still to be seen in what is left of the log before:
+ *
+ *   log:  │ since it began anew │ what is left of the one before … batch 41 │ … batch 42 │      database: batch 41
+ *
+ * Each commit counts the batches up, so a number that the database has not reached is that of a commit that never came about.
+ */
+export function hasCopiedInVain(client: Database, path: string): boolean {
+  const lane = client
+    .query<{ page: number }, []>("select rootpage as page from sqlite_schema where type = 'table' and name = 'lane'")
+    .get();
+  const log = `${path}-wal`;
+  if (!lane || !existsSync(log)) return false;
+  const file = openSync(log, "r");
+  try {
+    const frames = readLogFrames(file);
+    const earlier = frames?.earlier(endOfLog(client));
+    if (!frames || !earlier || (earlier.generation + 1) >>> 0 !== frames.generation) return false;
+    let latest = 0;
+    let uncommitted = 0;
+    for (const frame of earlier.frames) {
+      if (frame.page === lane.page) uncommitted = batchIn(frames.pageOf(frame));
+      if (frame.endsCommit) latest = Math.max(latest, uncommitted);
+    }
+    return latest > (client.query<{ batch: number }, []>("select batch from lane").get()?.batch ?? latest);
+  } finally {
+    closeSync(file);
+  }
+}
+
+const tableLeaf = 13;
+/** How many bytes an integer takes, by its type in the record. */
+const integerBytes = [0, 1, 2, 3, 4, 6, 8];
+
+/**
+ * From a page of `lane`, which has one row: null (the id, which is the row's number), batch, last event.
+ * @returns 0 for any other page
+ */
+function batchIn(page: Buffer): number {
+  if (page[0] !== tableLeaf || page.readUInt16BE(3) !== 1) return 0;
+  // The lengths before the record, and its row's number, are of a byte each, as is its header: three types.
+  const record = page.readUInt16BE(8) + 2;
+  const [headerBytes = 0, , type = 0] = page.subarray(record, record + 4);
+  if (headerBytes !== 4) return 0;
+  if (type === 9) return 1;
+  const bytes = integerBytes[type] ?? 0;
+  if (bytes === 0) return 0;
+  return bytes === 8 ? Number(page.readBigInt64BE(record + headerBytes)) : page.readIntBE(record + headerBytes, bytes);
+}
