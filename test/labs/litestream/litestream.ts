@@ -7,7 +7,7 @@ import { litestream, litestreamVariable } from "./replicator.ts";
 
 /**
  * `bun run litestream`: the real Litestream beside a server, through three restarts. `--rate 300` events a second,
- * `--seconds 20` of load between two restarts, `--runs 1` of it all. With `--keep` the folder of a run with a fault stays:
+ * `--seconds 20` of load between two restarts, `--runs 1` of it all; `--kills 10` restarts by `kill -9` alone, ten times. With `--keep` the folder of a run with a fault stays:
  * the database, the replica, what was restored from it and what Litestream said.
  */
 const { values } = parseArgs({
@@ -15,6 +15,7 @@ const { values } = parseArgs({
     rate: { type: "string", default: "300" },
     seconds: { type: "string", default: "20" },
     runs: { type: "string", default: "1" },
+    kills: { type: "string", default: "0" },
     keep: { type: "boolean", default: false },
   },
 });
@@ -38,6 +39,7 @@ async function run(executable: string): Promise<boolean> {
       folder,
       seconds: Number(values.seconds),
       eventsPerSecond: Number(values.rate),
+      kills: Number(values.kills),
       say: (text) => void process.stderr.write(`${text}\n`),
     });
     print(JSON.stringify(figures, null, 2));

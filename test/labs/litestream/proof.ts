@@ -22,6 +22,8 @@ export interface ProofOptions {
   /** Of load, between two restarts. */
   seconds: number;
   eventsPerSecond: number;
+  /** So many restarts by `kill -9` instead of the three; 0: the three. */
+  kills?: number;
   say(text: string): void;
 }
 
@@ -45,7 +47,7 @@ const lastReadIsGone = "last page does not exist in last ltx file";
 const mebibytes = (bytes: number) => Math.round((bytes / 2 ** 20) * 10) / 10;
 
 export async function proveReplication({ litestream, folder, seconds, ...rest }: ProofOptions): Promise<Proof> {
-  const { eventsPerSecond, say } = rest;
+  const { eventsPerSecond, kills = 0, say } = rest;
   const moments = createMoments(say);
   const dataDir = join(folder, "data");
   const path = join(dataDir, databaseFile);
@@ -59,6 +61,10 @@ export async function proveReplication({ litestream, folder, seconds, ...rest }:
     const { url } = await server.logged("server.started");
     port = Number(new URL(String(url)).port);
     moments.note("the server is there");
+    server.logged("storage.warning").then(
+      ({ message }) => moments.note(`the server has warned: ${message}`),
+      () => {},
+    );
     return String(url);
   }
 
@@ -84,7 +90,14 @@ export async function proveReplication({ litestream, folder, seconds, ...rest }:
     });
     await replicator.start();
     const load = createLoad({ url, apiKey: account.apiKey, eventsPerSecond });
-    const steps = [
+    const kill = {
+      said: "kill -9",
+      restart: async () => {
+        await end("SIGKILL");
+        await start();
+      },
+    };
+    const restarts = [
       {
         said: "a restart in order",
         restart: async () => {
@@ -92,13 +105,7 @@ export async function proveReplication({ litestream, folder, seconds, ...rest }:
           await start();
         },
       },
-      {
-        said: "kill -9",
-        restart: async () => {
-          await end("SIGKILL");
-          await start();
-        },
-      },
+      kill,
       {
         said: "a restart while Litestream is away",
         restart: async () => {
@@ -112,6 +119,7 @@ export async function proveReplication({ litestream, folder, seconds, ...rest }:
         },
       },
     ];
+    const steps = kills > 0 ? Array.from({ length: kills }, () => kill) : restarts;
     for (const { said, restart } of steps) {
       await load.runFor(seconds);
       say(`${load.figures().acknowledged} events acknowledged; ${said}`);
@@ -147,7 +155,7 @@ export async function proveReplication({ litestream, folder, seconds, ...rest }:
 
     faults.push(...replicator.errors.map((error) => `Litestream: ${error}`));
     const again = replicator.snapshots.slice(1);
-    if (again.length > 1 || again.some((reason) => !reason.startsWith(lastReadIsGone))) {
+    if (again.length > Math.max(1, kills) || again.some((reason) => !reason.startsWith(lastReadIsGone))) {
       faults.push(`Litestream copied the whole database more than once: ${replicator.snapshots.join("; ")}`);
     }
     return {
