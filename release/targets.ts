@@ -36,7 +36,8 @@ export const targets: readonly Target[] = [
     name: "linux-x64-musl",
     bun: "bun-linux-x64-musl",
     system: "linux",
-    needs: "Linux on x64 with SSE4.2 and musl, and the C++ library: apk add libstdc++ (it brings libgcc).",
+    needs:
+      "Linux on x64 with SSE4.2 and musl (tried with 1.2.5), and the C++ library: apk add libstdc++ (it brings libgcc).",
     libraries: ["libc.musl-x86_64.so.1", "libstdc++.so.6"],
   },
   {
