@@ -12,7 +12,7 @@ const filters = {
   from: v.optional(isoTime("start")),
   to: v.optional(isoTime("end")),
   action: v.optional(
-    v.picklist(auditActions, "must be an action, such as webhooks.changed; GET /openapi.json lists them"),
+    v.picklist(auditActions, "must be the name of an action, such as webhooks.changed; GET /openapi.json lists them"),
   ),
 };
 

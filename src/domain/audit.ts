@@ -99,7 +99,6 @@ export const auditLimits = {
 
 const counted: readonly AuditAction[] = [
   "event.replayed",
-  "limits.set",
   "login",
   "login.failed",
   "operator.login",

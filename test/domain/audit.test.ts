@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { webhookListDetail } from "../../src/domain/audit.ts";
+import { auditActions, isCounted, webhookListDetail } from "../../src/domain/audit.ts";
 import { newStanding, usualSettings, type Webhook } from "../../src/domain/webhook.ts";
 
 const webhook = (url: string, settings: Partial<Webhook> = {}): Webhook => ({
@@ -39,4 +39,11 @@ test("an entry about a long list is short", () => {
   expect(added).toHaveLength(21);
   expect(added[0]).toBe(`${many[0]?.url.slice(0, 200)}…`);
   expect(added[20]).toBe("and 5 more");
+});
+
+test("what says in its detail what it changed is never counted with others: only the first would be told", () => {
+  const by = { actor: "operator", via: null, address: null } as const;
+  expect(auditActions.filter((action) => isCounted({ ...by, action }))).toEqual([
+    ...(["event.replayed", "login", "login.failed", "operator.login", "operator.refused"] as const),
+  ]);
 });
