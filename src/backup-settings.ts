@@ -22,6 +22,9 @@ export const backupSettings = {
     default: "",
     doc: "Public keys of age (`age1…`), comma-separated: backups are encrypted to them. Restoring one takes the identity file of any.",
     example: "age1c6wxef0xuq0tw4jpds9ggt98ylgdkrnszlqdk5a8lassx6fm5evq80e408",
+    // Backups that are encrypted to the example's key are lost.
+    remedy: "the public key that age-keygen prints, age1…; the line AGE-SECRET-KEY-… stays away from the server",
+    mistakenSecret: /AGE-SECRET-KEY-/i,
     parse: (text): string[] | null => {
       const keys = text === "" ? [] : text.split(",").map((key) => key.trim());
       return keys.every((key) => recipient.test(key)) ? keys : null;

@@ -77,14 +77,14 @@ function contentOf(setting: Setting<unknown>, name: string, file: string, warn: 
 function parsed(setting: Setting<unknown>, given: Omit<Given, "value">): Given {
   const value = setting.parse(given.text);
   if (value !== null) return { ...given, value: isOptional(value) ? value.value : value };
-  const { env, example } = setting;
+  const { env, example, isSecret, mistakenSecret, remedy = `${env}=${example}` } = setting;
   if (given.file !== null) {
     throw new StartupError(
       `${given.name} names a file that does not contain a valid value: ${given.file}. Try: a value such as ${example}`,
     );
   }
-  const shown = setting.isSecret ? "" : `: "${given.text}"`;
-  throw new StartupError(`${given.name ?? env} is not valid${shown}. Try: ${env}=${example}`);
+  const shown = isSecret || mistakenSecret?.test(given.text) ? "" : `: "${given.text}"`;
+  throw new StartupError(`${given.name ?? env} is not valid${shown}. Try: ${remedy}`);
 }
 
 /** Settings that may be absent wrap their value, so that null can mean "not valid". */

@@ -11,6 +11,10 @@ export interface Setting<T> {
   doc: string;
   /** A valid value, shown when a given one is not. */
   example: string;
+  /** What to try where the example would do harm if it were taken as it is. @default the example */
+  remedy?: string;
+  /** What is given by mistake, and is a secret: it is not shown. */
+  mistakenSecret?: RegExp;
   /** A given value is never shown, or only as `masked` leaves it. It may be in a file (`fileVariable`). */
   isSecret?: true;
   masked?: (text: string) => string;

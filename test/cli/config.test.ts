@@ -95,6 +95,18 @@ describe("loadConfig", () => {
     },
   );
 
+  test("neither an identity of age nor somebody else's key comes of a recipient that is none", () => {
+    for (const [given, shown] of [
+      ["age1abc", ': "age1abc"'],
+      ["AGE-SECRET-KEY-1QQQ", ""],
+    ]) {
+      expect(refusalOf({ POSTRIDER_BACKUP_AGE_RECIPIENT: given ?? "" })).toBe(
+        `POSTRIDER_BACKUP_AGE_RECIPIENT is not valid${shown}. Try: the public key that age-keygen prints, age1…; ` +
+          "the line AGE-SECRET-KEY-… stays away from the server",
+      );
+    }
+  });
+
   test("the environment of other programs does not matter", () => {
     expect(() => load({ PORT: "x", POSTRIDERS: "x", HOME: "/" })).not.toThrow();
   });
