@@ -86,6 +86,7 @@ const isRefused = (error: unknown) =>
   error instanceof Error && "code" in error && (error.code === "ECONNREFUSED" || error.code === "ConnectionRefused");
 
 function wordsOf({ status, json }: Answer): string {
-  const message = typeof json === "object" && json !== null && "message" in json ? json.message : null;
-  return typeof message === "string" ? message : `The server answered ${status}. Try: check its log.`;
+  const { message, code } = (json ?? {}) as { message?: unknown; code?: unknown };
+  if (typeof message !== "string") return `The server answered ${status}. Try: check its log.`;
+  return code === "tenant_not_found" ? `${message} Try: postrider tenant list` : message;
 }

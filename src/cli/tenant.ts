@@ -45,19 +45,21 @@ const pageFlag: Flag = { name: "--page", value: "N", doc: "Page to show, from 0.
 const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 by default." };
 
 /** The limits of an account, by the field of the request. */
-const limits: Readonly<Record<string, { name: string; doc: string; usual?: string }>> = {
-  events_per_month: { name: "--events", doc: "Events that it may send in a month." },
-  webhooks: { name: "--webhooks", doc: "Webhooks that it may have, up to 100." },
+const limits: Readonly<Record<string, { name: string; example: number; doc: string; usual?: string }>> = {
+  events_per_month: { name: "--events", example: 50_000, doc: "Events that it may send in a month." },
+  webhooks: { name: "--webhooks", example: 10, doc: "Webhooks that it may have, up to 100." },
   retention_days: {
-    name: "--retention-days",
-    doc: "How long its events are kept; 0: for ever.",
+    ...{ name: "--retention-days", example: 90, doc: "How long its events are kept; 0: for ever." },
     usual: "as any account's",
   },
   retention_payloads_days: {
-    ...{ name: "--payload-days", doc: "How long its payloads are kept; 0: as long as the events." },
+    ...{ name: "--payload-days", example: 30, doc: "How long its payloads are kept; 0: as long as the events." },
     usual: "as any account's",
   },
-  storage_bytes: { name: "--storage", doc: "Bytes that its events may take.", usual: "any number" },
+  storage_bytes: {
+    ...{ name: "--storage", example: 5_000_000_000, doc: "Bytes that its events may take." },
+    usual: "any number",
+  },
 };
 
 const limitFlags: readonly Flag[] = Object.values(limits).map(({ name, doc, usual = "what its tier includes" }) => ({
@@ -68,12 +70,12 @@ const limitFlags: readonly Flag[] = Object.values(limits).map(({ name, doc, usua
 
 /** @throws UsageError */
 function limitsIn(flags: Invocation["flags"]): Fields {
-  const named = Object.entries(limits).flatMap(([field, { name }]): [string, number | null][] => {
+  const named = Object.entries(limits).flatMap(([field, { name, example }]): [string, number | null][] => {
     const given = flags.get(name);
     if (given === undefined) return [];
     if (given === "default") return [[field, null]];
     if (!/^\d{1,15}$/.test(given))
-      throw new UsageError(`${name} must be a whole number or default. Try: ${name} 50000`);
+      throw new UsageError(`${name} must be a whole number or default. Try: ${name} ${example}`);
     return [[field, Number(given)]];
   });
   if (named.length > 0) return Object.fromEntries(named);
@@ -142,7 +144,18 @@ const verbs: readonly Verb[] = [
       return exitCode.ok;
     },
   },
-  forOne("suspend", "Suspend an account: its events are refused and its deliveries pause", "POST", "/suspend"),
+  {
+    verb: "suspend",
+    operands: ["ID"],
+    flags: [{ name: "--reason", value: "TEXT", doc: "Why; the account reads it under Activity." }],
+    summary: "Suspend an account: its events are refused and its deliveries pause",
+    async run({ client, path, flags, print, io }) {
+      const body = flags.has("--reason") ? { reason: flags.get("--reason") } : undefined;
+      const changed = (await client.send("POST", `${path}/suspend`, body)) as Fields;
+      print(changed, () => pairs(changed, io));
+      return exitCode.ok;
+    },
+  },
   forOne("resume", "End the operator's suspension of an account", "POST", "/resume"),
   {
     verb: "reset-password",

@@ -110,6 +110,7 @@ describe("postrider tenant", () => {
       "set-limits needs a limit. Try: --events N or --webhooks N or --retention-days N or --payload-days N or --storage N",
     ],
     [["--events", "many"], "--events must be a whole number or default. Try: --events 50000"],
+    [["--storage", "5GB"], "--storage must be a whole number or default. Try: --storage 5000000000"],
   ])("set-limits with %p asks no server", async (flags, message) => {
     expect(await tenant(["set-limits", "t1", ...flags])).toMatchObject({ code: 2, err: `postrider: ${message}` });
   });
@@ -117,7 +118,7 @@ describe("postrider tenant", () => {
   test("set-tier, suspend and resume are in force at once", async () => {
     const { tenant_id: id } = await create();
     expect(await json<Shown>("set-tier", id, "enterprise")).toMatchObject({ tier: "enterprise" });
-    expect(await json<Shown>("suspend", id)).toMatchObject({ status: "suspended" });
+    expect(await json<Shown>("suspend", id, "--reason", "Sends spam.")).toMatchObject({ status: "suspended" });
     expect(await json<Shown>("show", id)).toMatchObject({ status: "suspended", tier: "enterprise", webhooks: 0 });
     expect(await json<Shown>("resume", id)).toMatchObject({ status: "active" });
   });
@@ -188,7 +189,10 @@ describe("postrider tenant", () => {
     const { code, out, questions } = await tenant(["delete", id], [id]);
     expect({ code, out }).toEqual({ code: 0, out: `${id} is deleted.` });
     expect(questions[0]).toContain(id);
-    expect(await tenant(["show", id])).toMatchObject({ code: 1, err: "postrider: The tenant does not exist." });
+    expect(await tenant(["show", id])).toMatchObject({
+      code: 1,
+      err: "postrider: The tenant does not exist. Try: postrider tenant list",
+    });
   });
 
   test("delete --yes does not ask", async () => {
