@@ -6,7 +6,7 @@ import type { BorrowedDatabase, BorrowOptions } from "./postgres/borrowed.ts";
 import type { PostgresOptions } from "./postgres/store.ts";
 import { type Compacted, type CompactOptions, compactDatabase } from "./sqlite/compact.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
-import { checkPages, lookAtDatabase, type PagesCheck } from "./sqlite/look.ts";
+import { checkPages, lookAtDatabase, opensWith, type PagesCheck } from "./sqlite/look.ts";
 import { databaseFile, databaseSizes } from "./sqlite/open.ts";
 import type { Snapshot } from "./sqlite/pre-migration.ts";
 import { type RotatedKey, type RotateKeyOptions, rotateKey, type SealingOf, sealingOf } from "./sqlite/rotate-key.ts";
@@ -94,6 +94,9 @@ export const storeFiles = (dataDir: string): StorageSizes & { readonly path: str
   ...databaseSizes(dataDir),
   path: join(dataDir, databaseFile),
 });
+
+/** See `opensWith`. */
+export const storeOpensWith = (dataDir: string, masterKey: Uint8Array): boolean => opensWith(dataDir, masterKey);
 
 /** See `checkPages`. */
 export const checkStorePages = (options: { dataDir: string; withinMs: number | null; clock: Clock }) =>

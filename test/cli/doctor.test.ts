@@ -1,12 +1,13 @@
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
 import { systemClock as clock } from "../../src/lib/clock.ts";
+import { createVault } from "../../src/lib/vault.ts";
 import { migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
@@ -45,7 +46,7 @@ describe("postrider doctor without a server", () => {
     const { code, findings } = await doctor(folder);
     expect(findings.filter(({ state }) => state !== "ok")).toEqual([]);
     expect(findings.map(({ check }) => check)).toEqual([
-      ...["server", "deliveries", "disk", "permissions", "schema", "database", "log", "backups", "clock", "dns"],
+      ...["server", "deliveries", "disk", "permissions", "key", "schema", "database", "log", "backups", "clock", "dns"],
       ...["proxy", "certificate", "mail"],
     ]);
     expect(code).toBe(0);
@@ -70,6 +71,25 @@ describe("postrider doctor without a server", () => {
     expect(of("dns")).toMatchObject({ state: "warning", message: expect.stringContaining("127.0.0.1:1") });
     // It is the doctor's to say, and not to mend.
     expect(statSync(join(folder, "master-key")).mode & 0o777).toBe(0o644);
+  });
+
+  test("finds that the master key is gone, or another one", async () => {
+    const file = join(folder, "master-key");
+    const vault = createVault(Buffer.from(readFileSync(file, "utf8").trim(), "hex"));
+    await openSqliteStore({ dataDir: folder, clock, vault, secondThread: false }).store.close();
+    expect((await doctor(folder)).of("key")).toMatchObject({ state: "ok", message: expect.stringContaining("opens") });
+    const rows: [string | null, string][] = [
+      ["0".repeat(64), "does not open with"],
+      ["half of it", "is not 64 hexadecimal digits"],
+      [null, "There is no "],
+    ];
+    for (const [content, words] of rows) {
+      if (content === null) rmSync(file);
+      else writeFileSync(file, content);
+      const { code, of } = await doctor(folder);
+      expect(code).toBe(1);
+      expect(of("key")).toMatchObject({ state: "bad", message: expect.stringContaining(words) });
+    }
   });
 
   test("finds a damaged page", async () => {

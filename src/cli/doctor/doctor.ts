@@ -17,6 +17,7 @@ import {
   lookAtBackups,
   lookAtDisk,
   lookAtLog,
+  lookAtMasterKey,
   lookAtReplication,
   lookThroughPages,
   lookUp,
@@ -78,6 +79,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
         : bad(`${dataDir} cannot be read (${disk.failure}).`, "name the server's folder with --data-dir"),
     ],
     ["permissions", rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : [])],
+    ["key", rules.judgeKey(inFile ? lookAtMasterKey(config) : null)],
     ["schema", "value" in store ? rules.judgeSchema(looked) : badInWords(store.failure)],
     ["database", "value" in pages ? rules.judgePages(pages.value) : badInWords(pages.failure)],
     config.checkpoints === "external"

@@ -31,6 +31,12 @@ export interface LogFacts {
   readonly openedBy: readonly { readonly pid: number; readonly name: string }[];
 }
 
+/** The master key's file, and whether what is in it opens the database. */
+export interface KeyFacts {
+  readonly path: string;
+  readonly state: "opens" | "missing" | "unreadable" | "another";
+}
+
 /** Of a server that leaves its log to Litestream. */
 export interface ReplicationFacts {
   readonly logBytes: number;

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, statfsSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statfsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { Cron } from "croner";
@@ -12,9 +12,19 @@ import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
 import { createTunnels } from "../../delivery/network/tunnel.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
-import { checkStorePages, storeFiles } from "../../store/open.ts";
+import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
+import { checkStorePages, storeFiles, storeOpensWith } from "../../store/open.ts";
 import { createOperatorClient, runningServer } from "../operator-client.ts";
-import type { BackupFacts, DiskFacts, Known, LogFacts, PagesFact, ReplicationFacts, RunningServer } from "./facts.ts";
+import type {
+  BackupFacts,
+  DiskFacts,
+  KeyFacts,
+  Known,
+  LogFacts,
+  PagesFact,
+  ReplicationFacts,
+  RunningServer,
+} from "./facts.ts";
 import { openersOf } from "./openers.ts";
 import type { DnsFacts } from "./rules.ts";
 
@@ -110,6 +120,33 @@ export async function lookThroughPages(dataDir: string, isDeep: boolean, clock: 
   if (bytes === 0) return null;
   if (!isDeep && bytes > largestQuickCheckBytes) return { kind: "skipped", bytes };
   return checkStorePages({ dataDir, withinMs: isDeep ? null : quickCheckMs, clock });
+}
+
+/** @returns null when there is no database file, or none that can be read: that is found elsewhere */
+export function lookAtMasterKey({
+  dataDir,
+  masterKeyFile,
+}: Pick<Config, "dataDir" | "masterKeyFile">): KeyFacts | null {
+  if (storeFiles(dataDir).databaseBytes === 0) return null;
+  const { current: path, next } = keyFilesOf(dataDir, masterKeyFile);
+  // Of a rotation that was interrupted the next key may be the database's by now.
+  const there = [path, next].filter((file) => existsSync(file));
+  if (there.length === 0) return { path, state: "missing" };
+  const keys = there.map(masterKeyIn).filter((key) => key !== null);
+  if (keys.length === 0) return { path, state: "unreadable" };
+  try {
+    return { path, state: keys.some((key) => storeOpensWith(dataDir, key)) ? "opens" : "another" };
+  } catch {
+    return null;
+  }
+}
+
+function masterKeyIn(path: string): Uint8Array | null {
+  try {
+    return parseMasterKey(readFileSync(path, "utf8").trim());
+  } catch {
+    return null;
+  }
 }
 
 /** @returns null when there is no database file */

@@ -4,6 +4,7 @@ import { formatBytes } from "./bytes.ts";
 import type {
   BackupFacts,
   DiskFacts,
+  KeyFacts,
   Known,
   LogFacts,
   PagesFact,
@@ -60,6 +61,29 @@ export function judgePermissions(exposed: readonly string[]): Found {
   if (first === undefined) return ok("The data directory and what is in it belong to one user alone.");
   const found = badInWords(first);
   return others.length === 0 ? found : { ...found, message: `${found.message} So it is with ${others.length} more.` };
+}
+
+/** @param facts null: there is no database file that it would have to open */
+export function judgeKey(facts: KeyFacts | null): Found {
+  if (facts === null) return ok("No database file here is looked at with a master key.");
+  const { path, state } = facts;
+  if (state === "opens") return ok("The master key opens what is sealed in the database.");
+  if (state === "missing") {
+    return bad(
+      `There is no ${path}, and the server does not start without it.`,
+      "restore it from a backup; if it is kept elsewhere, name it in POSTRIDER_MASTER_KEY_FILE",
+    );
+  }
+  if (state === "unreadable") {
+    return bad(
+      `${path} cannot be read, or is not 64 hexadecimal digits.`,
+      "run the command as the server's user; if it is damaged, restore it from a backup",
+    );
+  }
+  return bad(
+    `What is sealed in the database does not open with ${path}.`,
+    "put back the key that the database was written with: it is in the same backup",
+  );
 }
 
 /** As in the server's own log: less is what time servers correct. */

@@ -6,8 +6,10 @@ import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
+import { createVault } from "../../lib/vault.ts";
 import type { StoreFigures, StoreLook } from "../look.ts";
 import { isDamage } from "./damage.ts";
+import { createMasterKeyCheck } from "./master-key.ts";
 import { migrations, standingOf } from "./migrations.ts";
 import { databaseFile, sqliteVersion } from "./open.ts";
 import { waitForLocks } from "./pragma.ts";
@@ -50,6 +52,20 @@ export function lookAtDatabase(dataDir: string): StoreLook | null {
     throw new StartupError(`The database ${path} cannot be read (${messageOf(error)}). Try: ${remedy}.`);
   } finally {
     client?.close();
+  }
+}
+
+/** Whether this master key opens what is sealed in a database. @throws the system's error when it cannot be read */
+export function opensWith(dataDir: string, masterKey: Uint8Array): boolean {
+  const { client } = openToLook(dataDir);
+  try {
+    createMasterKeyCheck(client, createVault(masterKey)).verify();
+    return true;
+  } catch (error) {
+    if (error instanceof StartupError) return false;
+    throw error;
+  } finally {
+    client.close();
   }
 }
 

@@ -85,7 +85,7 @@ export function createMasterKeyCheck(client: Database, vault: Vault): MasterKeyC
 
 const anotherKey = () =>
   new StartupError(
-    "The master key in the data directory is not the one that the database was written with: what is sealed in it does " +
-      "not open. Try: restore database and secrets from the same backup, or run postrider rotate-key again if it was interrupted; " +
-      "nothing was changed.",
+    "The master key (of POSTRIDER_MASTER_KEY_FILE, or else master-key in the data directory) is not the one that the database " +
+      "was written with: what is sealed in it does not open. Try: restore database and secrets from the same backup, or run " +
+      "postrider rotate-key again if it was interrupted; nothing was changed.",
   );
