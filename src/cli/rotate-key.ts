@@ -125,7 +125,7 @@ function tell({ resealed, damaged }: Pick<Standing, "resealed" | "damaged">, fil
     io.out(JSON.stringify({ resealed, damaged }));
     return;
   }
-  io.out(`${resealed} values are sealed with the new master key, which is in ${file}.`);
+  io.out(`Everything is sealed with the new master key, which is in ${file}: ${resealed} values anew.`);
   if (damaged > 0) io.err(`${damaged} values are damaged, could not be opened before either, and stay.`);
   io.out("Backups from before open with the former key only. Try: make a new one now.");
 }
