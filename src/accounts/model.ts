@@ -128,6 +128,10 @@ export const accountInfo = v.object({
     v.nullable(v.number()),
     v.description("How long its payload is, without which it cannot be delivered again. null: for ever."),
   ),
+  retention_by_size: v.pipe(
+    v.boolean(),
+    v.description("Whether the oldest events go earlier when those of all accounts take too much room."),
+  ),
   refused_this_month: refusedThisMonth,
 });
 
@@ -146,6 +150,7 @@ export const accountInfoExample = {
   created_at: "2026-03-01T12:34:56.789Z",
   retention_seconds: 2_592_000,
   retention_payloads_seconds: 604_800,
+  retention_by_size: false,
   refused_this_month: { quota: 0, inactive: 0, invalid: 2 },
 };
 

@@ -18,7 +18,7 @@ export interface AccountRouteDeps {
   storageBytes: StorageBytes;
   clock: Clock;
   /** How long events are kept. */
-  usualAges: UsualAges;
+  usualAges: UsualAges & { readonly retentionMaxBytes: number | null };
   accounts: Accounts;
   /** Somebody asks for the status, and may be waiting for a verification. */
   onPoll(tenant: Tenant): void;
@@ -112,6 +112,7 @@ export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
           created_at: formatIso(tenant.createdAt),
           retention_seconds: toSeconds(kept.events),
           retention_payloads_seconds: toSeconds(kept.payloads),
+          retention_by_size: usualAges.retentionMaxBytes !== null,
           refused_this_month: refused,
         });
       },

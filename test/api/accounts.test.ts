@@ -278,6 +278,7 @@ scenarios<World>("GET /v1/tenants/me", world, {
           created_at: stringMatching(isoPattern),
           retention_seconds: null,
           retention_payloads_seconds: null,
+          retention_by_size: false,
           refused_this_month: { quota: 0, inactive: 0, invalid: 0 },
         }),
         never: ({ ada }) => [ada.password, ada.apiKey, "argon2", "whsec_"],

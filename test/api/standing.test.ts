@@ -200,6 +200,7 @@ test("an account made on a paid tier takes events only once its card is verified
     created_at: stringMatching(isoPattern),
     retention_seconds: null,
     retention_payloads_seconds: null,
+    retention_by_size: false,
     // Written once a second: the one above is still in memory.
     refused_this_month: any(Object),
     storage_bytes: 0,

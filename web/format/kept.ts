@@ -3,7 +3,7 @@ import { count } from "./number.ts";
 
 /** What retention leaves, in words. */
 
-type Ages = Pick<Account, "retention_seconds" | "retention_payloads_seconds">;
+type Ages = Pick<Account, "retention_seconds" | "retention_payloads_seconds" | "retention_by_size">;
 
 /** "7 days", "36 hours", "ever". */
 export function ageInWords(seconds: number | null): string {
@@ -13,9 +13,11 @@ export function ageInWords(seconds: number | null): string {
 }
 
 /** "Events are kept for 30 days, their payloads for 7 days." */
-export function keptInWords({ retention_seconds: events, retention_payloads_seconds: payloads }: Ages): string {
+export function keptInWords(kept: Ages): string {
+  const { retention_seconds: events, retention_payloads_seconds: payloads } = kept;
   const alone = events === payloads ? "" : `, their payloads for ${ageInWords(payloads)}`;
-  return `Events are kept for ${ageInWords(events)}${alone}.`;
+  if (!kept.retention_by_size) return `Events are kept for ${ageInWords(events)}${alone}.`;
+  return `Events are kept ${events === null ? "" : `for ${ageInWords(events)}, or `}until room runs short${alone}.`;
 }
 
 /** Of the events that a replay selects, those that it can send. */

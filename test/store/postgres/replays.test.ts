@@ -2,7 +2,12 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
-import { countSelectedText, nextEventsText, type Selecting } from "../../../src/store/postgres/replay-selection.ts";
+import {
+  countErasedText,
+  countSelectedText,
+  nextEventsText,
+  type Selecting,
+} from "../../../src/store/postgres/replay-selection.ts";
 import { leftText, nextTurnText } from "../../../src/store/postgres/replays.ts";
 import { namedText, someEventsText } from "../../../src/store/postgres/webhook-use.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
@@ -208,6 +213,7 @@ describeWithPostgres("statements of replays", () => {
         [`the next events with failed records${by}`, nextEventsText(ofFailed), [ended]],
         [`the number of events${by}`, countSelectedText(ofAll), [waiting, ended]],
         [`the number of failed ones${by}`, countSelectedText(ofFailed), [ended]],
+        [`how many have no payload${by}`, countErasedText(ofAll), [waiting, ended, "event_default_pkey"]],
       ];
     }),
     [

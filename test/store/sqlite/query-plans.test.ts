@@ -187,6 +187,13 @@ describe("query plans", () => {
     expect(plan).not.toContain("TEMP B-TREE");
   });
 
+  test("which of many events have no payload is asked of each by its number", () => {
+    const [plan] = plansOf((client) => void createQueries(drizzle({ client })).countErased({ ...filter, state: 2 }));
+    expect(plan).toContain("COVERING INDEX delivery_by_state");
+    expect(plan).toContain("SEARCH event USING INTEGER PRIMARY KEY (rowid=?)");
+    expect(plan).not.toContain("SCAN event");
+  });
+
   test("no statement that is prepared for the queue, replays, erasure, charts, inbox or sandbox scans or sorts a table that grows", () => {
     const plans = plansOf((client) => {
       const connection = connectionTo(client);

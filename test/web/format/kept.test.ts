@@ -4,14 +4,16 @@ import { erasedInWords, keptInWords, sendableOf } from "../../../web/format/kept
 const day = 86_400;
 
 describe("how long events are kept, in words", () => {
-  test.each<[number | null, number | null, string]>([
+  test.each<[number | null, number | null, string, boolean?]>([
+    [null, null, "Events are kept until room runs short.", true],
+    [30 * day, 7 * day, "Events are kept for 30 days, or until room runs short, their payloads for 7 days.", true],
     [null, null, "Events are kept for ever."],
     [30 * day, 30 * day, "Events are kept for 30 days."],
     [30 * day, 1 * day, "Events are kept for 30 days, their payloads for 1 day."],
     [null, 36 * 3_600, "Events are kept for ever, their payloads for 36 hours."],
     [3_600, 3_600, "Events are kept for 1 hour."],
-  ])("%p and %p: %s", (retention_seconds, retention_payloads_seconds, words) => {
-    expect(keptInWords({ retention_seconds, retention_payloads_seconds })).toBe(words);
+  ])("%p and %p: %s", (retention_seconds, retention_payloads_seconds, words, retention_by_size = false) => {
+    expect(keptInWords({ retention_seconds, retention_payloads_seconds, retention_by_size })).toBe(words);
   });
 });
 

@@ -32,7 +32,7 @@ export function Pager({ filter, listed }: { filter: Filter; listed: Listed }) {
         {records.length > 0 && `${count(before + 1)}–${count(end)} of `}
         {totalInWords(listed)}
         {totalEvents !== null && totalEvents !== total && ` of ${count(totalEvents)} events`}
-        {!hasNext && who !== null && who.retention_payloads_seconds !== null && (
+        {!hasNext && who !== null && (who.retention_payloads_seconds !== null || who.retention_by_size) && (
           <span class="small"> · {keptInWords(who)}</span>
         )}
         {!hasNext && searchedTo !== null && (

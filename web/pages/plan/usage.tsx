@@ -30,7 +30,7 @@ export function Usage({ view: { who: read, webhooks } }: { view: PlanView }) {
       <div class="usage">
         <Quota who={who} />
         <div>
-          <p class="soft">Kept</p>
+          <p class="soft">Retention</p>
           <p>{keptInWords(who)}</p>
         </div>
         <div>
