@@ -64,7 +64,7 @@ scenarios("GET /v1/audit", world, {
     section: "rules 16",
     request: () => ada.get("/v1/audit?action=nothing"),
     status: 400,
-    body: { message: expect.stringMatching(/^action must be an action, such as webhooks\.changed/) },
+    body: { message: expect.stringMatching(/^action must be the name of an action, such as webhooks\.changed/) },
   },
   "shows nothing of another account, nor from where the operator came": {
     section: "rules 16",
