@@ -34,7 +34,7 @@ export function mailRoutes({ post, baseUrl }: MailRouteDeps): ErasedEndpoint[] {
           503: failure(
             "The SMTP server did not take it.",
             "mail_failed",
-            "The SMTP server did not take the mail: connect ECONNREFUSED 127.0.0.1:587",
+            `The SMTP server did not take the mail: connect ECONNREFUSED 127.0.0.1:587. Try: ${remedies.unreachable}`,
           ),
         },
       },
@@ -46,12 +46,30 @@ export function mailRoutes({ post, baseUrl }: MailRouteDeps): ErasedEndpoint[] {
         try {
           await post.send(letter, to, `<${newId("mail")}@${new URL(baseUrl()).hostname}>`);
         } catch (error) {
-          throw unavailable(`The SMTP server did not take the mail: ${messageOf(error)}`, "mail_failed", 60);
+          throw unavailable(
+            `The SMTP server did not take the mail: ${messageOf(error)}. Try: ${remedyOf(error)}`,
+            ...(["mail_failed", 60] as const),
+          );
         }
         return noContent();
       },
     ),
   ];
+}
+
+const remedies = {
+  certificate: "check the name in POSTRIDER_SMTP_URL; an authority of your own goes into POSTRIDER_EXTRA_CA_FILE",
+  login: "check user and password in POSTRIDER_SMTP_URL, where %, @, : and / are written %25, %40, %3A and %2F",
+  refused: "check the address and POSTRIDER_MAIL_FROM",
+  unreachable: "check host and port in POSTRIDER_SMTP_URL, and the firewall",
+} as const;
+
+/** By the words: they are all that is left of what TLS, the mailer and the server say, once the password is out of them. */
+function remedyOf(error: unknown): string {
+  const words = messageOf(error);
+  if (/certificate|self.signed/i.test(words)) return remedies.certificate;
+  if (/^(?:Invalid login|Missing credentials)/.test(words)) return remedies.login;
+  return /: [45]\d\d\b/.test(words) ? remedies.refused : remedies.unreachable;
 }
 
 const notSet = "No SMTP server is set. Try: POSTRIDER_SMTP_URL and POSTRIDER_MAIL_FROM.";
