@@ -42,6 +42,13 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
     inUse = pair;
     refused = null;
     log.write("info", "tls.reloaded", { subject, validTo });
+    warnIfExpired(validTo);
+  }
+
+  /** It is well formed, and clients refuse it all the same. */
+  function warnIfExpired(validTo: string): void {
+    if (Date.parse(validTo) > clock.now()) return;
+    log.write("warn", "tls.expired", { validTo, message: "Clients refuse the certificate. Try: renew it" });
   }
 
   const refuse = (error: unknown) =>
@@ -77,7 +84,10 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
   }
 
   return {
-    start: lookLater,
+    start() {
+      warnIfExpired(describePair(inUse).validTo);
+      lookLater();
+    },
     stop: () => cancelTimer(),
     reload() {
       try {

@@ -55,6 +55,17 @@ describe("the certificate of the listener", () => {
     return { files, clock, watch, used, logged: () => lines.splice(0).map((line) => JSON.parse(line)) };
   }
 
+  test("that has expired is told, as it starts and as it is read again", () => {
+    const { files, clock, watch, logged } = watched();
+    expect(logged()).toEqual([]);
+    clock.step(200 * 365 * 24 * 60 * 60_000);
+    watch.start();
+    expect(logged()).toMatchObject([{ event: "tls.expired", message: expect.stringContaining("Try: renew it") }]);
+    files.write(second);
+    watch.reload();
+    expect(logged()).toMatchObject([{ event: "tls.reloaded" }, { event: "tls.expired" }]);
+  });
+
   test("is that of the files as soon as two looks have found the same", () => {
     const { files, clock, used, logged } = watched();
     clock.advance(3 * lookMs);
