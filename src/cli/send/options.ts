@@ -10,6 +10,8 @@ export interface SendOptions {
   readonly what:
     | { readonly kind: "event"; readonly bytes: Uint8Array }
     | { readonly kind: "lines"; readonly input: AsyncIterable<Uint8Array> };
+  /** What to try when it is no event. */
+  readonly remedy: string;
   readonly json: boolean;
   readonly strict: boolean;
   /** How long a request is repeated, from its first failure. */
@@ -50,8 +52,10 @@ export function readSendOptions(
   flags: ReadonlyMap<string, string>,
   io: Pick<Io, "input">,
 ): SendOptions {
+  const file = flags.get("--file");
   return {
-    what: readWhat(operands, flags.get("--file"), io),
+    what: readWhat(operands, file, io),
+    remedy: file === undefined ? example : `postrider send < ${file}, if each of its lines is an event`,
     json: flags.has("--json"),
     strict: flags.has("--strict"),
     retryForMs: readRetryFor(flags.get("--retry-for") ?? defaultRetryFor),

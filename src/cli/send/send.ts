@@ -48,7 +48,7 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
   const { what, retryForMs } = options;
   // Before anybody is asked for a key.
   const fault = what.kind === "event" ? faultOf(what) : null;
-  if (fault !== null) throw new StartupError(`${fault} Try: postrider send '{"hello": "world"}'`);
+  if (fault !== null) throw new StartupError(`${fault} Try: ${options.remedy}`);
   warnOfPlainHttp(config.url, io);
   const keySource = await readKeySource(config, io);
   const { signal } = abortOnSignal(io);
