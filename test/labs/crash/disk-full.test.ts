@@ -1,8 +1,10 @@
 import { afterAll, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { createDiskFullFigures, createDiskFullRun, type Disk } from "../../../src/cli/selftest/disk-full/run.ts";
 import { type Account, openAccount } from "../../../src/cli/selftest/rig/account.ts";
 import { createFaults } from "../../../src/cli/selftest/rig/ledger.ts";
+import { startServer } from "../../../src/cli/selftest/rig/server.ts";
 import { startSwitchboard } from "../../../src/cli/selftest/rig/switchboard.ts";
 import { systemClock as clock } from "../../../src/lib/clock.ts";
 import { createRandom, fork } from "../../../src/lib/random.ts";
@@ -70,6 +72,22 @@ test.concurrent("a disk that is full twenty times: 503, nothing lost, nothing tw
 
 const smallDisk = mountSmallDisk(64);
 afterAll(() => smallDisk?.unmount());
+
+const fullDisk = mountSmallDisk(1);
+afterAll(() => fullDisk?.unmount());
+
+test.skipIf(fullDisk === null).concurrent("what a server says is heard although its log has no room", async () => {
+  const dataDir = join(fullDisk?.folder ?? "", "data");
+  mkdirSync(dataDir);
+  fullDisk?.fill();
+  const faults = createFaults();
+  const line = '{"event":"server.started","url":"http://localhost:4711"}';
+  const program = ["sh", "-c", `echo '${line}'; exec sleep 60`];
+  const server = startServer({ dataDir, settings: {}, clock, faults, program });
+  expect(await server.ready).toMatchObject({ port: 4711 });
+  await server.kill();
+  expect(faults.told).toEqual([]);
+});
 
 test.skipIf(smallDisk === null).concurrent(
   "a file system of 64 MB that is full, with restarts on it: the same (needs to be root, to mount one)",

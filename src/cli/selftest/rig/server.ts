@@ -1,6 +1,8 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../../lib/clock.ts";
+import { isDiskFull } from "../../../lib/disk-full.ts";
+import { messageOf } from "../../../lib/error-message.ts";
 import { ownProgram } from "../../../own-program.ts";
 import { type Faults, noteFault } from "./ledger.ts";
 
@@ -73,10 +75,19 @@ export function startServer({
     resolve({ port: Number(new URL(url).port), afterMs: clock.monotonicMs() - startedAt });
   }
 
+  /** Where the disk is what is tested, it may be full, and what was said then is missing. It is read all the same. */
+  function keep(text: string): void {
+    try {
+      appendFileSync(join(dataDir, logFile), text);
+    } catch (error) {
+      if (!isDiskFull(error)) noteFault(faults, `the server's log cannot be kept: ${messageOf(error)}`);
+    }
+  }
+
   async function readLog(): Promise<void> {
     let rest = "";
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
-      appendFileSync(join(dataDir, logFile), text);
+      keep(text);
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) takeLine(line);
