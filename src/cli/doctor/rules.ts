@@ -82,7 +82,7 @@ export function judgeKey(facts: KeyFacts | null): Found {
   }
   return bad(
     `What is sealed in the database does not open with ${path}.`,
-    "put back the key that the database was written with: it is in the same backup",
+    "put back the key that the database was written with: it is in the same backup, unless it was kept elsewhere",
   );
 }
 

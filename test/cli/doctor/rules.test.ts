@@ -70,6 +70,17 @@ const rows: readonly Row[] = [
     "A is open. So it is with 1",
   ],
 
+  ["a database without a key to look at", () => rules.judgeKey(null), "ok", "No database file"],
+  [
+    "a key that opens",
+    () => rules.judgeKey({ path: "/data/master-key", state: "opens" }),
+    "ok",
+    "opens what is sealed",
+  ],
+  ["another key", () => rules.judgeKey({ path: "/k", state: "another" }), "bad", "does not open with /k"],
+  ["no key", () => rules.judgeKey({ path: "/k", state: "missing" }), "bad", "There is no /k"],
+  ["a key that is none", () => rules.judgeKey({ path: "/k", state: "unreadable" }), "bad", "/k cannot be read, or"],
+
   ["a clock that is right", () => rules.judgeClock(now, store(), server()), "ok", "2026-03-01T12:00:00.000Z"],
   [
     "a clock behind the ids",
