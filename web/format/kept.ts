@@ -23,10 +23,10 @@ export function keptInWords(kept: Ages): string {
 /** Of the events that a replay selects, those that it can send. */
 export const sendableOf = ({ selected, payloadsErased = 0 }: Previewed): number => selected - payloadsErased;
 
-/** Why these are not all; "" if they are. */
+/** Why these are not all, with a space before what follows; "" if they are. */
 export function erasedInWords(preview: Previewed): string {
   const { selected, payloadsErased = 0 } = preview;
   if (payloadsErased === 0) return "";
   const were = payloadsErased === 1 ? "payload was" : "payloads were";
-  return `${count(sendableOf(preview))} of ${count(selected)} can be replayed; ${count(payloadsErased)} ${were} erased.`;
+  return `${count(sendableOf(preview))} of ${count(selected)} can be replayed; ${count(payloadsErased)} ${were} erased. `;
 }

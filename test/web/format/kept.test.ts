@@ -20,8 +20,8 @@ describe("how long events are kept, in words", () => {
 describe("what can be replayed of a selection, in words", () => {
   test.each([
     [{ selected: 400 }, 400, ""],
-    [{ selected: 400, payloadsErased: 88 }, 312, "312 of 400 can be replayed; 88 payloads were erased."],
-    [{ selected: 1, payloadsErased: 1 }, 0, "0 of 1 can be replayed; 1 payload was erased."],
+    [{ selected: 400, payloadsErased: 88 }, 312, "312 of 400 can be replayed; 88 payloads were erased. "],
+    [{ selected: 1, payloadsErased: 1 }, 0, "0 of 1 can be replayed; 1 payload was erased. "],
   ])("%j", (preview, sendable, words) => {
     expect(sendableOf(preview)).toBe(sendable);
     expect(erasedInWords(preview)).toBe(words);

@@ -93,7 +93,7 @@ function Asking({
   const only = fields.webhook === undefined ? "" : " and nowhere else";
   const isWhatever = kind === "all" && fields.code === undefined && fields.status === undefined;
   const again = isWhatever ? " That includes what was delivered already." : "";
-  const whatHappens = `${erased} ${events} will be delivered again ${target}${only}.${again}`;
+  const whatHappens = `${erased}${events} will be delivered again ${target}${only}.${again}`;
   return (
     <ReplayQuestion
       title={`Replay ${words}?`}

@@ -175,7 +175,7 @@ export function NewReplay({
           onStart={async () => start.run()}
           onClose={() => setAsking(false)}
         >
-          {erased} They will be delivered again {choice.kind === "failed" ? targets.failed : targets.all}.
+          {erased}They will be delivered again {choice.kind === "failed" ? targets.failed : targets.all}.
         </ReplayQuestion>
       )}
     </Panel>

@@ -81,7 +81,7 @@ export function ReplayFailed({
           onStart={() => start(sendableOf(asked))}
           onClose={() => setAsked(null)}
         >
-          {erasedInWords(asked)} They are sent to <bdi>{to}</bdi> again and nowhere else. The replay can be cancelled
+          {erasedInWords(asked)}They are sent to <bdi>{to}</bdi> again and nowhere else. The replay can be cancelled
           while it runs.
         </ReplayQuestion>
       )}
