@@ -16,7 +16,6 @@ import { createNoteAct } from "./audit/note.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { createStrangers } from "./audit/strangers.ts";
 import { createBackups, type RunOwn } from "./backup/backups.ts";
-import { failPending } from "./backup/fail-pending.ts";
 import { locate } from "./backup/locate.ts";
 import { backupRoutes } from "./backup/routes.ts";
 import { createBilling } from "./billing/billing.ts";
@@ -33,11 +32,9 @@ import { failureRoutes } from "./events/failure-routes.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
-import { warnOfForeignVariables } from "./foreign-variables.ts";
-import type { Successor } from "./handover.ts";
 import { createChangeHeeder } from "./heed-changes.ts";
 import { createLeaseHeeder } from "./heed-lease.ts";
-import type { Home } from "./home.ts";
+import { type Home, leftOnce } from "./home.ts";
 import { createAnswers } from "./http/answers.ts";
 import { createAuthenticate } from "./http/auth.ts";
 import { findDashboard } from "./http/dashboard-files.ts";
@@ -55,9 +52,10 @@ import { createInbox } from "./inbox/inbox.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
 import { createInboxSender } from "./inbox/sender.ts";
 import { createBoundedLog } from "./lib/bounded-log.ts";
-import { type Clock, sleep } from "./lib/clock.ts";
+import type { Clock } from "./lib/clock.ts";
 import type { DatabaseTime } from "./lib/database-clock.ts";
 import type { Log } from "./lib/log.ts";
+import { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 import { createMail } from "./mail/mail.ts";
 import { mailRoutes } from "./mail/routes.ts";
 import { createMachineWatch } from "./maintenance/machine-watch.ts";
@@ -91,24 +89,7 @@ import { webhookRoutes } from "./webhooks/routes.ts";
 import { createPreview, createTestDelivery } from "./webhooks/test-delivery.ts";
 import { allowInbox } from "./webhooks/webhooks.ts";
 
-export interface App extends Pick<OpenedStore, "store" | "sandboxBooks"> {
-  /**
-   * Does what a restore has asked to be done before anything is answered or delivered, which may take long. `start` does
-   * so too, if it is not done by then.
-   * @returns false when the signal came first; the next start goes on
-   * @throws StartupError with what to do
-   */
-  endRestore(signal: AbortSignal): Promise<boolean>;
-  /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
-  start(): Promise<{ url: string; port: number }>;
-  /**
-   * Begins nothing new and lets attempts in flight end, and a balancer notice, while requests are served; then turns those away,
-   * closes streams and database.
-   * @returns false when attempts were broken off; they are made again at the next start
-   */
-  stop(): Promise<boolean>;
-  /** As `stop`, for a server that is succeeded: nothing is turned away. @returns false when no successor lives */
-  handOver(successor: Successor): Promise<boolean>;
+export interface App extends Lifecycle, Pick<OpenedStore, "store" | "sandboxBooks"> {
   /** See `Listener`. */
   keepPort(): boolean;
   /** See `Listener`. */
@@ -158,26 +139,15 @@ export interface AppDeps {
   restart?: Restart | null;
 }
 
-/** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
-const drainMs = 8000;
-
-/**
- * How long one of several servers goes on answering, while `/readyz` says 503, so that a balancer that asks each 2 s sends it
- * nothing more: what it had sent to a closed port, or on a connection that ends at this moment, would be a 502.
- */
-const noticeMs = 5000;
-
-/** How long a connection that came just before the port changed hands has for its request, and a request for its answer. */
-const stragglerMs = 60;
-
 /**
  * The composition root: what exists, and what gets what. What is made up of parts that nobody else needs, as the engine is,
  * puts them together itself, and is built here alone.
  * @throws StartupError with what to do
  */
 export async function createApp(config: Config, deps: AppDeps): Promise<App> {
-  const { clock, secrets, storeFolder, home, random = Math.random, maxPageCount, idleTimeout } = deps;
+  const { clock, secrets, storeFolder, random = Math.random, maxPageCount, idleTimeout } = deps;
   const { wrapStore = (store) => store, senderThread = true, readerPatienceMs, onTime, durability = "required" } = deps;
+  const home = leftOnce(deps.home);
   const nodeName = config.nodeName ?? hostname();
   const log = createBoundedLog({
     log: deps.log,
@@ -201,8 +171,6 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     onStorageFailure: (errorClass) => metrics.storageFailed(errorClass),
   });
   const { hasRoom } = machine.disk;
-  /** Another process of this machine is what this one was. */
-  let hasLeftHome = false;
   const backups = createBackups({
     url: config.databaseUrl === null ? config.backupUrl : null,
     cron: config.backupCron,
@@ -488,100 +456,24 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   /** Nothing new is begun; what comes in is served until what is in flight has ended. */
   let stopping = false;
 
-  async function stopWork(): Promise<number> {
-    const [left] = await Promise.all([
-      engine.stop(drainMs, payments?.biller.stop()),
-      backups.stop(),
-      keyRotation.stop(),
-    ]);
-    return left;
-  }
-
   return {
     endpoints,
     store,
     sandboxBooks,
+    keepPort: server.keepPort,
     reloadCertificate: server.reloadCertificate,
     whenIdle: () => dispatcher.whenIdle(),
-
-    endRestore,
-
-    async start() {
-      await endRestore(new AbortController().signal);
-      await keyRotation.start();
-      const port = await server.listen();
-      address.listensOn(port);
-      avoidNodes();
-      if (beacon) {
-        const probes = await beacon.start();
-        address.answersProbesOn(probes);
-        log.write("info", "server.probes", { host, port: probes });
-      }
-      await lease.announce(listenersText(address.ownListeners));
-      avoidNodes();
-      home.announce({ pid: process.pid, url: address.localUrl() }, warn);
-      for (const what of pauses.paused())
-        log.write("warn", "server.paused", { what, resume: `postrider resume ${what}` });
-      if (pauses.isPaused("deliveries")) dispatcher.hold(true);
-      await engine.start();
-      if (!pauses.isPaused("charges")) payments?.biller.start();
-      backups.start();
-      mail?.start();
-      machine.descriptors.start();
-      warnOfForeignVariables(config.foreignVariables, log);
-      const url = publicUrl();
-      log.write("info", "server.started", { url, mode: config.localMode ? "local" : "public" });
-      return { url, port };
-    },
-
-    keepPort: server.keepPort,
-
-    async stop() {
-      stopping = true;
-      beacon?.drain();
-      announceEnd();
-      const hasBalancer = !config.localMode && lease.living().length > 1;
-      const noticed = hasBalancer ? sleep(clock, deps.noticeMs ?? noticeMs) : null;
-      const left = await stopWork();
-      await noticed;
-      server.turnAway();
-      return close(left, server.stop);
-    },
-
-    async handOver(successor) {
-      server.sendElsewhere();
-      announceEnd();
-      return config.databaseUrl === null ? handOverAlone(successor) : handOverShared(successor);
-    },
+    ...createLifecycle({
+      ...{ config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing, backups },
+      ...{ keyRotation, mail, pauses, hub, answers, avoidNodes, warn },
+      descriptors: machine.descriptors,
+      unwritten: [engine, keyUse, strangers, resets],
+      onStopping() {
+        stopping = true;
+      },
+      noticeMs: deps.noticeMs,
+    }),
   };
-
-  async function endRestore(signal: AbortSignal): Promise<boolean> {
-    // It is about the database in the data directory, and about no other one.
-    if (config.databaseUrl !== null || !home.failsPending()) return true;
-    if (!(await failPending({ store, clock, log, signal }))) return false;
-    home.pendingFailed();
-    return true;
-  }
-
-  async function handOverAlone(successor: Successor): Promise<boolean> {
-    const left = await stopWork();
-    // A conversation with a mail server may take seconds, and nobody is to wait for it at the successor.
-    await mail?.stop();
-    await successor.takePort();
-    await leavePort();
-    await close(left);
-    return successor.enter();
-  }
-
-  /** Where several servers may be, the successor is one beside this one: nothing waits for attempts that are in flight here. */
-  async function handOverShared(successor: Successor): Promise<boolean> {
-    leaveHome();
-    const isSucceeded = await successor.enterBeside();
-    // Until no more events come: what is given back is found by others only within a second.
-    await leavePort();
-    await close(await stopWork());
-    return isSucceeded;
-  }
 
   /** As all servers of the database have them. */
   function ownSecrets(): Pick<Secrets, "sessionSecret" | "operatorToken"> {
@@ -590,48 +482,6 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     const isAsMade = shared.sessionSecret === secrets.sessionSecret && shared.operatorToken === secrets.operatorToken;
     if (!isAsMade) home.shareSecrets(shared);
     return shared;
-  }
-
-  function announceEnd(): void {
-    const url = address.localUrl();
-    if (url !== "") home.announce({ pid: process.pid, url, stopping: true }, warn);
-  }
-
-  /** What has come is answered; what waits at the successor meanwhile does not wait for a client that takes its time. */
-  async function leavePort(): Promise<void> {
-    hub.closeAll();
-    answers.closeAll();
-    await sleep(clock, stragglerMs);
-    for (let waitedMs = 0; server.underWay() > 0 && waitedMs < stragglerMs; waitedMs += 5) await sleep(clock, 5);
-    server.turnAway();
-    await Promise.race([server.stop(), sleep(clock, stragglerMs)]);
-  }
-
-  /**
-   * @param left attempts that were broken off
-   * @param lastAnswers waits for those of requests under way
-   */
-  async function close(left: number, lastAnswers = async () => {}): Promise<boolean> {
-    await billing.close();
-    sender.close();
-    hub.closeAll();
-    answers.closeAll();
-    await Promise.allSettled([engine.flush(), keyUse.flush(), strangers.flush(), resets.flush()]);
-    await mail?.stop();
-    await lastAnswers();
-    machine.descriptors.stop();
-    await store.close();
-    leaveHome();
-    log.write("info", "server.stopped", { brokenOff: left });
-    return left === 0;
-  }
-
-  /** Lets another process of this machine be what this one was. */
-  function leaveHome(): void {
-    if (hasLeftHome) return;
-    hasLeftHome = true;
-    beacon?.stop();
-    home.release();
   }
 
   async function openStoreHere(): Promise<OpenedStore> {
@@ -650,7 +500,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
               durability,
               keys: masterKeys.announced,
               lastNode: home.lastNode(),
-              noteNode: (mark: string) => void (hasLeftHome || home.noteNode(mark)),
+              noteNode: home.noteNode,
               onBeat: machine.storage.committed,
               ...(onTime && { onTime }),
             };

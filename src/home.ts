@@ -59,3 +59,17 @@ export interface Home {
   /** Lets the next server in. */
   release(): void;
 }
+
+/** A home that is left once, by whoever comes first; what is noted after that would be of the next server there. */
+export function leftOnce(home: Home): Home {
+  let hasLeft = false;
+  return {
+    ...home,
+    noteNode: (mark) => void (hasLeft || home.noteNode(mark)),
+    release() {
+      if (hasLeft) return;
+      hasLeft = true;
+      home.release();
+    },
+  };
+}

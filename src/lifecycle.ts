@@ -1,0 +1,236 @@
+import type { KeyUse } from "./accounts/api-keys.ts";
+import type { PasswordResets } from "./accounts/password-reset.ts";
+import type { Strangers } from "./audit/strangers.ts";
+import type { Backups } from "./backup/backups.ts";
+import { failPending } from "./backup/fail-pending.ts";
+import type { Billing } from "./billing/billing.ts";
+import type { Config } from "./config.ts";
+import { listenersText } from "./delivery/network/own-listeners.ts";
+import type { Sender } from "./delivery/sender.ts";
+import type { Pauses } from "./domain/pauses.ts";
+import type { Engine } from "./engine.ts";
+import { warnOfForeignVariables } from "./foreign-variables.ts";
+import type { Successor } from "./handover.ts";
+import type { Home } from "./home.ts";
+import type { Answers } from "./http/answers.ts";
+import type { HealthBeacon } from "./http/health-beacon.ts";
+import { type Clock, sleep } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+import type { Mail } from "./mail/mail.ts";
+import type { DescriptorWatch } from "./maintenance/descriptor-watch.ts";
+import type { KeyRotation } from "./operator/key-rotation.ts";
+import type { Server } from "./server.ts";
+import type { ServerAddress } from "./server-address.ts";
+import type { NodeLease } from "./store/node-lease.ts";
+import type { Store } from "./store/store.ts";
+import type { Hub } from "./stream/hub.ts";
+
+/** How the program begins, and the ways in which it ends. */
+export interface Lifecycle {
+  /**
+   * Does what a restore has asked to be done before anything is answered or delivered, which may take long. `start` does
+   * so too, if it is not done by then.
+   * @returns false when the signal came first; the next start goes on
+   * @throws StartupError with what to do
+   */
+  endRestore(signal: AbortSignal): Promise<boolean>;
+  /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
+  start(): Promise<{ url: string; port: number }>;
+  /**
+   * Begins nothing new and lets attempts in flight end, and a balancer notice, while requests are served; then turns those away,
+   * closes streams and database.
+   * @returns false when attempts were broken off; they are made again at the next start
+   */
+  stop(): Promise<boolean>;
+  /** As `stop`, for a server that is succeeded: nothing is turned away. @returns false when no successor lives */
+  handOver(successor: Successor): Promise<boolean>;
+}
+
+/** What there is to begin and to end. */
+export interface LifecycleDeps {
+  config: Pick<Config, "databaseUrl" | "localMode" | "host" | "foreignVariables">;
+  clock: Clock;
+  log: Log;
+  home: Pick<Home, "announce" | "failsPending" | "pendingFailed" | "release">;
+  store: Store;
+  lease: Pick<NodeLease, "announce" | "living">;
+  server: Pick<Server, "listen" | "turnAway" | "sendElsewhere" | "underWay" | "stop">;
+  address: ServerAddress;
+  beacon: HealthBeacon | null;
+  engine: Engine;
+  sender: Pick<Sender, "close">;
+  billing: Pick<Billing, "payments" | "close">;
+  backups: Pick<Backups, "start" | "stop">;
+  keyRotation: Pick<KeyRotation, "start" | "stop">;
+  mail: Pick<Mail, "start" | "stop"> | null;
+  pauses: Pick<Pauses, "paused" | "isPaused">;
+  descriptors: Pick<DescriptorWatch, "start" | "stop">;
+  hub: Pick<Hub, "closeAll">;
+  answers: Pick<Answers, "closeAll">;
+  /** What they still hold in memory is written at the end. */
+  unwritten: readonly (KeyUse | Strangers | PasswordResets | Engine)[];
+  /** Nothing is delivered to where servers of this database listen. */
+  avoidNodes(): void;
+  warn(message: string): void;
+  /** Told once: nothing new is begun, and what comes in is served until what is in flight has ended. */
+  onStopping(): void;
+  /** Tests have no balancer that would have to notice. @default noticeMs */
+  noticeMs?: number | undefined;
+}
+
+/** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
+const drainMs = 8000;
+
+/**
+ * How long one of several servers goes on answering, while `/readyz` says 503, so that a balancer that asks each 2 s sends it
+ * nothing more: what it had sent to a closed port, or on a connection that ends at this moment, would be a 502.
+ */
+const defaultNoticeMs = 5000;
+
+/** How long a connection that came just before the port changed hands has for its request, and a request for its answer. */
+const stragglerMs = 60;
+
+export function createLifecycle(deps: LifecycleDeps): Lifecycle {
+  const { config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing } = deps;
+  const { backups, keyRotation, mail, pauses, descriptors, hub, answers, avoidNodes, warn } = deps;
+  const { noticeMs = defaultNoticeMs } = deps;
+  const { payments } = billing;
+
+  async function endRestore(signal: AbortSignal): Promise<boolean> {
+    // It is about the database in the data directory, and about no other one.
+    if (config.databaseUrl !== null || !home.failsPending()) return true;
+    if (!(await failPending({ store, clock, log, signal }))) return false;
+    home.pendingFailed();
+    return true;
+  }
+
+  async function listen(): Promise<number> {
+    const port = await server.listen();
+    address.listensOn(port);
+    avoidNodes();
+    if (beacon) {
+      const probes = await beacon.start();
+      address.answersProbesOn(probes);
+      log.write("info", "server.probes", { host: config.host, port: probes });
+    }
+    await lease.announce(listenersText(address.ownListeners));
+    avoidNodes();
+    home.announce({ pid: process.pid, url: address.localUrl() }, warn);
+    return port;
+  }
+
+  async function startWork(): Promise<void> {
+    for (const what of pauses.paused()) {
+      log.write("warn", "server.paused", { what, resume: `postrider resume ${what}` });
+    }
+    if (pauses.isPaused("deliveries")) engine.dispatcher.hold(true);
+    await engine.start();
+    if (!pauses.isPaused("charges")) payments?.biller.start();
+    backups.start();
+    mail?.start();
+    descriptors.start();
+  }
+
+  /** @returns attempts that were broken off */
+  async function stopWork(): Promise<number> {
+    const [left] = await Promise.all([
+      engine.stop(drainMs, payments?.biller.stop()),
+      backups.stop(),
+      keyRotation.stop(),
+    ]);
+    return left;
+  }
+
+  async function handOverAlone(successor: Successor): Promise<boolean> {
+    const left = await stopWork();
+    // A conversation with a mail server may take seconds, and nobody is to wait for it at the successor.
+    await mail?.stop();
+    await successor.takePort();
+    await leavePort();
+    await close(left);
+    return successor.enter();
+  }
+
+  /** Where several servers may be, the successor is one beside this one: nothing waits for attempts that are in flight here. */
+  async function handOverShared(successor: Successor): Promise<boolean> {
+    leaveHome();
+    const isSucceeded = await successor.enterBeside();
+    // Until no more events come: what is given back is found by others only within a second.
+    await leavePort();
+    await close(await stopWork());
+    return isSucceeded;
+  }
+
+  function announceEnd(): void {
+    const url = address.localUrl();
+    if (url !== "") home.announce({ pid: process.pid, url, stopping: true }, warn);
+  }
+
+  /** What has come is answered; what waits at the successor meanwhile does not wait for a client that takes its time. */
+  async function leavePort(): Promise<void> {
+    hub.closeAll();
+    answers.closeAll();
+    await sleep(clock, stragglerMs);
+    for (let waitedMs = 0; server.underWay() > 0 && waitedMs < stragglerMs; waitedMs += 5) await sleep(clock, 5);
+    server.turnAway();
+    await Promise.race([server.stop(), sleep(clock, stragglerMs)]);
+  }
+
+  /**
+   * @param left attempts that were broken off
+   * @param lastAnswers waits for those of requests under way
+   */
+  async function close(left: number, lastAnswers = async () => {}): Promise<boolean> {
+    await billing.close();
+    sender.close();
+    hub.closeAll();
+    answers.closeAll();
+    await Promise.allSettled(deps.unwritten.map((part) => part.flush()));
+    await mail?.stop();
+    await lastAnswers();
+    descriptors.stop();
+    await store.close();
+    leaveHome();
+    log.write("info", "server.stopped", { brokenOff: left });
+    return left === 0;
+  }
+
+  /** Lets another process of this machine be what this one was. */
+  function leaveHome(): void {
+    beacon?.stop();
+    home.release();
+  }
+
+  return {
+    endRestore,
+
+    async start() {
+      await endRestore(new AbortController().signal);
+      await keyRotation.start();
+      const port = await listen();
+      await startWork();
+      warnOfForeignVariables(config.foreignVariables, log);
+      const url = address.publicUrl();
+      log.write("info", "server.started", { url, mode: config.localMode ? "local" : "public" });
+      return { url, port };
+    },
+
+    async stop() {
+      deps.onStopping();
+      beacon?.drain();
+      announceEnd();
+      const hasBalancer = !config.localMode && lease.living().length > 1;
+      const noticed = hasBalancer ? sleep(clock, noticeMs) : null;
+      const left = await stopWork();
+      await noticed;
+      server.turnAway();
+      return close(left, server.stop);
+    },
+
+    async handOver(successor) {
+      server.sendElsewhere();
+      announceEnd();
+      return config.databaseUrl === null ? handOverAlone(successor) : handOverShared(successor);
+    },
+  };
+}
