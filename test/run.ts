@@ -275,10 +275,11 @@ async function runTests(
       { env },
     );
     if (!existsSync(report)) return failure(text, "bun test left no report");
-    const { failures, ...outcome } = readReport(readFileSync(report, "utf8"));
+    const { failures: failed, ...outcome } = readReport(readFileSync(report, "utf8"));
     if (succeeded) return outcome;
+    const failures = [...failed, ...errorsBetweenTests(text)];
     // A file that cannot be loaded is a failure that the report does not have.
-    const said = Number(/^\s*(\d+) fail$/m.exec(text)?.[1] ?? 0);
+    const said = countSaid(text, "fail") + countSaid(text, "errors?");
     const files = [...new Set(failures.map(({ file }) => file))];
     const isAllKnown = failures.length > 0 && said <= failures.length && files.length <= mostRepeated;
     if (
@@ -288,7 +289,9 @@ async function runTests(
       const told = failures.map(({ file, name }) => `failed once, and passed by itself: ${file}: ${name}`);
       return { ...outcome, told, passed: outcome.passed + outcome.failed, failed: 0 };
     }
-    return { ...outcome, told: [text], failed: Math.max(outcome.failed, said, 1) };
+    // Again at the end of what may be thousands of lines.
+    const again = failures.map(({ file, name }) => `(fail) ${file}: ${name}`);
+    return { ...outcome, told: [text, ...again], failed: Math.max(outcome.failed, said, 1) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -297,6 +300,21 @@ async function runTests(
 interface Failure {
   file: string;
   name: string;
+}
+
+const countSaid = (text: string, what: string) => Number(new RegExp(`^\\s*(\\d+) ${what}$`, "m").exec(text)?.[1] ?? 0);
+
+/** What was thrown while no test ran, such as by a promise that nobody waited for: it stands below its file's name. */
+function errorsBetweenTests(text: string): Failure[] {
+  const errors: Failure[] = [];
+  let file = "";
+  for (const section of text.split(/^(?=\S+\.test\.ts:$|# Unhandled error between tests$)/m)) {
+    const header = /^(\S+\.test\.ts):$/m.exec(section)?.[1];
+    if (section.startsWith("#")) {
+      errors.push({ file, name: /^.*error: .*$/im.exec(section)?.[0] ?? "an error between tests" });
+    } else if (header) file = header;
+  }
+  return errors;
 }
 
 function readReport(xml: string): Outcome & { failures: readonly Failure[] } {
