@@ -1,10 +1,11 @@
-import { type Clock, sleep } from "../lib/clock.ts";
+import type { Clock } from "../lib/clock.ts";
 import { openSnapshot } from "../store/backup/snapshot.ts";
 import { type ArchiveOptions, createArchive, type PrivateFile } from "./archive.ts";
 import { compress } from "./compression.ts";
 import { encrypt } from "./encryption.ts";
 import type { Manifest } from "./manifest.ts";
 import type { Place } from "./place.ts";
+import { createRest } from "./rest.ts";
 import { checkRoomForLog } from "./room.ts";
 
 export interface MakeOptions extends Pick<ArchiveOptions, "hasMasterKey" | "now" | "onProgress"> {
@@ -38,12 +39,10 @@ export async function makeBackup(options: MakeOptions): Promise<{ manifest: Mani
     const secrets = options.secretsBetween(before, options.readSecrets());
     const { manifest, chunks } = createArchive({ ...options, secrets, snapshot });
     const logBytes = snapshot.logBytes();
-    let restedAt = clock.monotonicMs();
+    const restAsUsual = createRest({ clock, signal, share: restShare });
     const rest = async () => {
-      signal.throwIfAborted();
       if (snapshot.logBytes() > logBytes) checkRoomForLog(dataDir, leaveFreeBytes);
-      await sleep(clock, ((clock.monotonicMs() - restedAt) * restShare) / (1 - restShare));
-      restedAt = clock.monotonicMs();
+      await restAsUsual();
     };
     const compressed = compress(chunks(), rest);
     const bytes = await place.put(name, recipients.length === 0 ? compressed : encrypt(compressed, recipients));

@@ -10,12 +10,16 @@ import { databaseEntry } from "./archive.ts";
 import { decompress } from "./compression.ts";
 import { decrypt, isEncrypted } from "./encryption.ts";
 import { type Manifest, manifestFile, parseManifest, sumsFile } from "./manifest.ts";
+import type { Rest } from "./rest.ts";
 import { checkRoom } from "./room.ts";
 import { readTar, type TarTaker } from "./tar.ts";
 
 /** All else that may be in one is small. */
 const mostSmallBytes = 2 ** 20;
-const syncEveryBytes = 16 * 2 ** 20;
+/** So much is written before the disk has to have it, and a commit of a server on the same disk waits until it has. */
+const muchBytes = 16 * 2 ** 20;
+const littleBytes = 2 * 2 ** 20;
+const collectEveryBytes = 16 * 2 ** 20;
 
 export interface UnpackOptions {
   source: AsyncIterable<Uint8Array>;
@@ -32,6 +36,8 @@ export interface UnpackOptions {
   /** What to try in its place, if it is not whole. @default "another one" */
   instead?: string;
   signal: AbortSignal;
+  /** Others have something to do meanwhile, on the same disk too. @default nobody has: all goes as fast as it can */
+  rest?: Rest;
   onProgress?(progress: { done: number; total: number }): void;
 }
 
@@ -48,11 +54,15 @@ export interface Unpacked extends CopyCheck {
  * @throws StartupError when it is no backup, cannot be read, is cut short, or does not hold what its checksums say
  */
 export async function unpack(options: UnpackOptions): Promise<Unpacked> {
-  const { source, from, folder, identities, instead = "another one", signal, onProgress } = options;
+  const { source, from, folder, identities, instead = "another one", signal, rest, onProgress } = options;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const files = createFiles(folder, options.leaveFreeBytes, (done, total) => onProgress?.({ done, total }));
+  const files = createFiles(folder, {
+    leaveFreeBytes: options.leaveFreeBytes,
+    syncEveryBytes: rest ? littleBytes : muchBytes,
+    onDatabase: (done, total) => onProgress?.({ done, total }),
+  });
   try {
-    await readTar(interruptible(decompress(await opened(source, from, identities)), signal), files);
+    await readTar(interruptible(decompress(await opened(source, from, identities)), signal, rest), files);
     const { manifest, secrets } = files.finish();
     const inBackup = [masterKeyFile, nextMasterKeyFile].filter((name) => secrets.includes(name));
     const masterKeys = inBackup.length > 0 ? inBackup.map((name) => readMasterKey(folder, name)) : options.masterKeys;
@@ -96,10 +106,15 @@ async function* prepend(first: Uint8Array, rest: AsyncIterator<Uint8Array>): Asy
   }
 }
 
-async function* interruptible(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* interruptible(
+  source: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+  rest: Rest | undefined,
+): AsyncGenerator<Uint8Array> {
   for await (const chunk of source) {
     signal.throwIfAborted();
     yield chunk;
+    await rest?.();
   }
 }
 
@@ -110,7 +125,14 @@ function readMasterKey(folder: string, name: string): Uint8Array {
 }
 
 /** Writes entries as files, and knows their checksums. */
-function createFiles(folder: string, leaveFreeBytes: number, onDatabase: (done: number, total: number) => void) {
+function createFiles(
+  folder: string,
+  {
+    leaveFreeBytes,
+    syncEveryBytes,
+    onDatabase,
+  }: { leaveFreeBytes: number; syncEveryBytes: number; onDatabase(done: number, total: number): void },
+) {
   const sums = new Map<string, string>();
   let file: number | null = null;
   let name = "";
@@ -136,11 +158,10 @@ function createFiles(folder: string, leaveFreeBytes: number, onDatabase: (done: 
       for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at);
       const before = done;
       done += chunk.length;
-      if (Math.floor(before / syncEveryBytes) < Math.floor(done / syncEveryBytes)) {
-        fdatasyncSync(file);
-        // The collector does not see how much memory the chunks behind their small objects take.
-        Bun.gc(true);
-      }
+      const hasPassed = (bytes: number) => Math.floor(before / bytes) < Math.floor(done / bytes);
+      if (hasPassed(syncEveryBytes)) fdatasyncSync(file);
+      // The collector does not see how much memory the chunks behind their small objects take.
+      if (hasPassed(collectEveryBytes)) Bun.gc(true);
       if (name === databaseEntry) onDatabase(done, total);
     },
     end() {

@@ -1,5 +1,6 @@
 import { verifyBackup } from "../../backup/verify.ts";
 import { loadConfig } from "../../config.ts";
+import { systemClock as clock } from "../../lib/clock.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
 import {
@@ -35,6 +36,7 @@ restored.`,
         from,
         instead,
         parent: temporaryFolder(flags),
+        clock,
         identities: readIdentities(flags),
         masterKeys: readMasterKeysElsewhere(config),
         leaveFreeBytes: config.minFreeDiskBytes,
