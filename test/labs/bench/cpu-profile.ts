@@ -24,18 +24,18 @@ interface ProfileNode {
 /** What the innermost frame with a known place says about a sample. */
 const subsystems: readonly (readonly [RegExp, string])[] = [
   [/^commitNow .*store\/sqlite/, "commit (fsync)"],
-  [/store\/sqlite\/checkpointer/, "checkpoint"],
-  [/store\/sqlite\/credentials/, "API key and signing key SQL"],
-  [/store\/sqlite\/events/, "accept SQL"],
-  [/store\/sqlite\/deliveries/, "settle SQL"],
-  // Shared by the jobs of the lane: what called them counts.
-  [/store\/sqlite\/(tenant-page|connection)|src\/domain\/|store\/latency|bun:sqlite|drizzle-orm/, ""],
-  [/store\/sqlite\/lane/, "write lane"],
+  [/store\/sqlite\/(credentials|held-keys)/, "API key and signing key SQL"],
+  [/store\/sqlite\/acceptance/, "accept SQL"],
+  [/store\/sqlite\/(deliveries|lines)/, "settle SQL"],
+  // Shared by the jobs of the writer: what called them counts.
+  [/store\/sqlite\/(held-tenants|connection|failure-ledger)|src\/domain\/|store\/latency|bun:sqlite|drizzle-orm/, ""],
+  [/store\/sqlite\/writer/, "writer"],
   [/store\//, "other SQL"],
   [/delivery\/(signature|signers|request)/, "build and sign"],
   [/delivery\/announce|src\/stream\//, "announce and stream"],
   [/stat-recorder|http\/metrics|prom-client/, "metrics and statistics"],
-  [/delivery\/(transport|exchange|connection-pool|resolver|response-body|no-response|address)/, "HTTP out"],
+  [/delivery\/sender/, "messages to and from the sender"],
+  [/delivery\/network\//, "HTTP out"],
   [/src\/delivery\//, "dispatch"],
   [/src\/(events|http|accounts)\/|src\/api\.ts|elysia|ipaddr/, "HTTP in"],
   [/node:(_?http|net|_stream)|internal:(stream|http|net|valid)/, "HTTP out"],
