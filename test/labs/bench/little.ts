@@ -1,0 +1,122 @@
+import { parseArgs } from "node:util";
+import { makeFolder, runBench, sayBars, sharedOptions } from "./command.ts";
+import { nowUs } from "./event.ts";
+import { atRate } from "./generator.ts";
+import { describeSurroundings } from "./machine.ts";
+import { positive } from "./options.ts";
+import { say, showProgress } from "./output.ts";
+import { runPhase } from "./phase.ts";
+import { startReceiver } from "./receiver.ts";
+import { bar, machineLines, mb, phaseLine } from "./report.ts";
+import { type Server, startProduct } from "./servers.ts";
+import { createApi, createTenants } from "./tenants.ts";
+import { threadsLine, watchThreads } from "./threads.ts";
+
+/** `bun run bench:little`: what the server costs while nothing happens, and under little load. */
+const help = `Usage: bun run bench:little [options]
+
+  --seconds 30       of each part
+  --rate 200         events a second under little load
+  --data-dir DIR     where the temporary data folder is made
+  --source           run src/main.ts instead of dist/postrider
+  --no-gate          exit with 0 also when a bar is missed
+`;
+
+/** The bars. */
+const maxStartBytes = 90e6;
+const maxIdleWakeups = 1;
+const maxLittleCores = 0.12;
+
+/** After the start, or a load: for what is then still to be done. */
+const settleSeconds = 10;
+
+await runBench({ name: "bench:little", readOptions, run: benchLittle });
+
+function readOptions(args: readonly string[]) {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seconds: { type: "string", default: "30" },
+      rate: { type: "string", default: "200" },
+      ...sharedOptions,
+    },
+  });
+  if (values.help) return help;
+  return {
+    seconds: positive("seconds", values.seconds),
+    rate: positive("rate", values.rate),
+    dataDir: values["data-dir"],
+    source: values.source,
+    gate: !values["no-gate"],
+  };
+}
+
+type Options = Exclude<ReturnType<typeof readOptions>, string>;
+
+async function benchLittle({ seconds, rate, dataDir: parent, source, gate }: Options): Promise<number> {
+  if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
+  const dataDir = makeFolder(parent);
+  say(machineLines(await describeSurroundings(dataDir)));
+  say("");
+  const server = await startProduct({ dataDir, source });
+  await settle("after the start");
+  const startBytes = server.meter.residentBytes();
+  say(`started       resident ${mb(startBytes)}`);
+  const idle = await lookAtIdle("idle", server, seconds);
+
+  const receiver = startReceiver();
+  const apiKeys = (await createTenants(createApi(server.port), dataDir, receiver.port)).map(({ apiKey }) => apiKey);
+  let look: ReturnType<typeof watchThreads> | undefined;
+  let threads = "";
+  const little = await runPhase({ ...server, apiKeys }, receiver, {
+    label: `${rate}/s`,
+    pace: (startUs) => atRate(rate, startUs),
+    warmupSeconds: settleSeconds,
+    seconds,
+    atEdge() {
+      if (look === undefined) look = watchThreads(server.pid);
+      else threads = threadsLine(look());
+    },
+  });
+  say(phaseLine(`${rate}/s`, little));
+  say(`                ${threads}`);
+  await settle("after the load");
+  const idleAgain = await lookAtIdle("idle again", server, seconds);
+  receiver.close();
+  await server.stop();
+
+  say("");
+  const wakeups = Math.max(idle, idleAgain);
+  return sayBars(
+    [
+      bar("resident memory at the start", startBytes < maxStartBytes, mb(startBytes), `under ${mb(maxStartBytes)}`),
+      bar("wake-ups a second while idle", wakeups < maxIdleWakeups, wakeups.toFixed(1), `under ${maxIdleWakeups}`),
+      bar(
+        `processors at ${rate} events/s`,
+        little.serverCores <= maxLittleCores,
+        little.serverCores.toFixed(3),
+        `at most ${maxLittleCores}`,
+      ),
+    ],
+    gate,
+  );
+}
+
+async function settle(when: string): Promise<void> {
+  showProgress(`waiting ${settleSeconds} s ${when}`);
+  await Bun.sleep(settleSeconds * 1000);
+}
+
+/** @returns wake-ups a second, of all threads */
+async function lookAtIdle(label: string, { pid, meter }: Server, seconds: number): Promise<number> {
+  const look = watchThreads(pid);
+  const cpuBefore = meter.cpuSeconds();
+  const startUs = nowUs();
+  showProgress(`${label}  ${seconds} s`);
+  await Bun.sleep(seconds * 1000);
+  const threads = look();
+  const cores = (meter.cpuSeconds() - cpuBefore) / ((nowUs() - startUs) / 1e6);
+  const wakeups = threads.reduce((sum, thread) => sum + thread.wakeups, 0);
+  say(`${label.padEnd(14)}${cores.toFixed(4)} cores, ${wakeups.toFixed(1)} wake-ups/s: ${threadsLine(threads)}`);
+  return wakeups;
+}
