@@ -30,6 +30,8 @@ export interface Route {
   readonly signal: AbortSignal;
   /** Nothing more may start: the webhook was removed, or the account is suspended. */
   isClosed(): boolean;
+  /** Something waits for the end of this attempt: for its place, or its turn. */
+  isAwaited(): boolean;
 }
 
 /** Called for every attempt once it is on disk. */
@@ -71,7 +73,7 @@ export function createDeliver(deps: DeliverDeps) {
     const body = outcome.kind === "responded" ? outcome.body : null;
     if (body && !body.ended) await Promise.race([body.done, sleep(clock, bodyGraceMs)]);
     const settlement: Settlement = { delivery, attempt: toAttempt(outcome, verdict, startedAt), next };
-    const settled = await settleSurely(deps, settlement);
+    const settled = await settleSurely(deps, settlement, route.isAwaited());
     // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
     if (settled.attempt !== null) announce(settlement, settled.kind === "settled" ? "settled" : "superseded");
     const connectionFree = body && !body.ended ? logRest(deps, settled.attempt, body) : null;
@@ -100,12 +102,16 @@ function toAttempt(outcome: Outcome, verdict: Verdict, startedAt: number): Settl
  * Records the outcome, however long the disk is full: forgetting it would mean to send the event again. The attempts in
  * flight are bounded, and so is what waits here.
  */
-async function settleSurely({ store, clock, onStorageStalled }: DeliverDeps, settlement: Settlement) {
+async function settleSurely(
+  { store, clock, onStorageStalled }: DeliverDeps,
+  settlement: Settlement,
+  isAwaited: boolean,
+) {
   let stalled = false;
   try {
     for (;;) {
       try {
-        return await store.settle(settlement);
+        return await store.settle(settlement, isAwaited);
       } catch (error) {
         if (!(error instanceof DomainError) || error.kind !== "unavailable" || error.code === "shutting_down")
           throw error;

@@ -86,8 +86,9 @@ export interface DeliveryVerbs {
    * owned any more. A retry for a removed or disabled webhook fails.
    * A deleted tenant is `gone`. Of the attempts of a record the latest `keptAttempts` stay. When the store may not
    * grow, the body and the head of the answer are left out.
+   * @param isAwaited false: nothing waits for it, so it may be written some milliseconds later, with others. @default true
    */
-  settle(settlement: Settlement): Promise<Settled>;
+  settle(settlement: Settlement, isAwaited?: boolean): Promise<Settled>;
   /**
    * Replaces the response body of a logged attempt: the rest of it came after the attempt was settled. Does nothing when
    * the attempt or its tenant is gone, or the store may not grow.

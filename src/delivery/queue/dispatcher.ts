@@ -186,7 +186,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       paused.has(queue.tenantKey) ||
       hindsight.isCancelled(delivery) ||
       !mayStart();
-    deliver(delivery, { signal: queue.signal, isClosed })
+    const isAwaited = () => delivery.orderHash !== null || queue.hasMore(clock.now()) || !ready.isEmpty();
+    deliver(delivery, { signal: queue.signal, isClosed, isAwaited })
       .then(
         (result) => finish(queue, delivery, result),
         (error: unknown) => {

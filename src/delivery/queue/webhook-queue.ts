@@ -45,6 +45,8 @@ export interface WebhookQueue {
   canStart(now: number): boolean;
   /** The table has something for it and the piece of the backlog in memory is used up. */
   wantsLoad(now: number): boolean;
+  /** Something of it is due, here, on its way here, or in the table. */
+  hasMore(now: number): boolean;
   /** It was paused, and something from then has not gone out yet: what comes now goes to the table, to have its turn after it. */
   isDraining(now: number): boolean;
   addFresh(delivery: DueDelivery): void;
@@ -105,9 +107,9 @@ export function createWebhookQueue(
       return queue.waiting > 0 || queue.wantsLoad(now);
     },
     wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,
+    hasMore: (now) => queue.waiting > 0 || queue.loading || (queue.dueAt !== null && queue.dueAt <= now),
     isDraining(now) {
-      const isMore = queue.waiting > 0 || queue.loading || (queue.dueAt !== null && queue.dueAt <= now);
-      queue.drains &&= isMore;
+      queue.drains &&= queue.hasMore(now);
       return queue.drains;
     },
     addFresh: (delivery) => void fresh.push(delivery),

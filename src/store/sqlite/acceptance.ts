@@ -186,32 +186,35 @@ export function acceptanceVerbs(
 
     acceptEvents(request) {
       const { tenantKey, apiKeyId, events, idempotency, isAbandoned } = request;
-      return writer.submit<AcceptedEvents>((tx) => {
-        if (isAbandoned?.()) return refuse(requestAbandoned());
-        const held = hold(tx, tenantKey);
-        const submission = {
-          types: events.map(({ type }) => type),
-          apiKey: apiKeyOf(held, apiKeyId),
-          fingerprint: idempotency?.fingerprint ?? null,
-          earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
-          mayGrow: mayGrow(),
-        };
-        const acceptance = accept(held, submission, tx);
-        if (acceptance.kind === "refused") return refuse(acceptance.error);
-        if (acceptance.kind === "repeated") {
-          const { eventIds } = acceptance;
-          const ingestedAt = ingestedAtOf(eventIds);
-          return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: [] };
-        }
-        const accepted = store(tx, held, request, acceptance.records);
-        // From now on, also while the outcome of the commit is in doubt: who claims may see the rows already.
-        ownership.take(accepted.deliveries);
-        tx.ifUndone(() => ownership.end(accepted.deliveries));
-        if (idempotency) {
-          remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
-        }
-        return accepted;
-      }, events.length >= heavyEvents);
+      return writer.submit<AcceptedEvents>(
+        (tx) => {
+          if (isAbandoned?.()) return refuse(requestAbandoned());
+          const held = hold(tx, tenantKey);
+          const submission = {
+            types: events.map(({ type }) => type),
+            apiKey: apiKeyOf(held, apiKeyId),
+            fingerprint: idempotency?.fingerprint ?? null,
+            earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
+            mayGrow: mayGrow(),
+          };
+          const acceptance = accept(held, submission, tx);
+          if (acceptance.kind === "refused") return refuse(acceptance.error);
+          if (acceptance.kind === "repeated") {
+            const { eventIds } = acceptance;
+            const ingestedAt = ingestedAtOf(eventIds);
+            return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: [] };
+          }
+          const accepted = store(tx, held, request, acceptance.records);
+          // From now on, also while the outcome of the commit is in doubt: who claims may see the rows already.
+          ownership.take(accepted.deliveries);
+          tx.ifUndone(() => ownership.end(accepted.deliveries));
+          if (idempotency) {
+            remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
+          }
+          return accepted;
+        },
+        events.length >= heavyEvents ? "heavy" : "soon",
+      );
     },
   };
 }

@@ -195,20 +195,23 @@ export function deliveryVerbs(
   const undrainable = new Set<number>();
 
   return {
-    async settle(settlement) {
+    async settle(settlement, isAwaited = true) {
       const { delivery } = settlement;
       try {
-        const settled = await writer.submit<Settled>((tx) => {
-          const held = hold(tx, delivery.tenantKey);
-          if (held.gone) return { kind: "gone", attempt: null };
-          const change = settleRecord(tx, held, settlement);
-          const { kind, isLate } = change;
-          const hasReleased = release(tx, delivery, change);
-          const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
-          const { tenantKey, eventSeq } = delivery;
-          const attempt = { tenantKey, eventSeq, key: log(settlement, countedBy) };
-          return { kind, attempt, ...(hasReleased && { hasReleased }) };
-        });
+        const settled = await writer.submit<Settled>(
+          (tx) => {
+            const held = hold(tx, delivery.tenantKey);
+            if (held.gone) return { kind: "gone", attempt: null };
+            const change = settleRecord(tx, held, settlement);
+            const { kind, isLate } = change;
+            const hasReleased = release(tx, delivery, change);
+            const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
+            const { tenantKey, eventSeq } = delivery;
+            const attempt = { tenantKey, eventSeq, key: log(settlement, countedBy) };
+            return { kind, attempt, ...(hasReleased && { hasReleased }) };
+          },
+          isAwaited ? "soon" : "patient",
+        );
         ownership.end([delivery]);
         return settled;
       } catch (error) {

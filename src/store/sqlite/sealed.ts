@@ -78,7 +78,7 @@ export function sealingVerbs({ client, writer, hold }: Connection): SealingVerbs
           }
         }
         return replaced.length;
-      }, true),
+      }, "heavy"),
 
     keyCheck: async () => readCheck.get()?.sealed ?? null,
 

@@ -13,6 +13,20 @@ describe("the dispatcher", () => {
     expect(inFlight.size).toBe(4);
   });
 
+  test("says of an attempt that something waits for it while its webhook has more to send than it may, or for its line", async () => {
+    const { dispatcher, start, inFlight } = createDispatcherWorld({ concurrency: 2 });
+    await start(1);
+    // The table is looked at, and has nothing.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    const isAwaited = (key: number) => inFlight.get(key)?.route.isAwaited();
+    dispatcher.offer([deliveryOf(1), deliveryOf(2)]);
+    expect(isAwaited(1)).toBe(false);
+    dispatcher.offer([deliveryOf(3)]);
+    expect(isAwaited(1)).toBe(true);
+    dispatcher.offer([{ ...deliveryOf(4, 2), orderHash: 5 }]);
+    expect([isAwaited(4), inFlight.size]).toEqual([true, 3]);
+  });
+
   test("makes one attempt at a time after no answer, and all again after the next answer", async () => {
     const { dispatcher, start, inFlight, whenInFlight } = createDispatcherWorld({ concurrency: 4 });
     await start(1);

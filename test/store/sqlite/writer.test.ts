@@ -1,9 +1,18 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, spyOn, test } from "bun:test";
+import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { readAll } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { bytes, latestKey, newApiKeyRow, newTenant, refusalOf, untyped } from "../../support/store-factory.ts";
+import {
+  bytes,
+  latestKey,
+  newApiKeyRow,
+  newTenant,
+  refusalOf,
+  settlementOf,
+  untyped,
+} from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
@@ -47,6 +56,23 @@ describe("group commit", () => {
     } finally {
       timers.mockRestore();
     }
+  });
+
+  test("the outcome of an attempt for which nothing waits shares the next commit, and has one of its own if none comes", async () => {
+    const commits: number[] = [];
+    const { store } = await sqlite.store({ onCommit: ({ jobs }) => commits.push(jobs) });
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    const apiKeyId = await latestKey(store, tenant.key);
+    const accept = async () => {
+      const { deliveries } = await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events, roomFor: () => 1 });
+      return settlementOf(deliveries[0] as DueDelivery, "delivered", Date.now());
+    };
+    const first = await accept();
+    commits.length = 0;
+    const [{ kind }, second] = await Promise.all([store.settle(first, false), accept()]);
+    expect([kind, commits]).toEqual(["settled", [2]]);
+    await store.settle(second, false);
+    expect(commits).toEqual([2, 1]);
   });
 
   test("a failing job fails alone", async () => {
