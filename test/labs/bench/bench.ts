@@ -14,6 +14,7 @@ import { type Receiver, startReceiver } from "./receiver.ts";
 import { judgeBars, machineLines, phaseLine, type Results, ratioOf, summary, warnings } from "./report.ts";
 import { type Server, startProduct, startRelay } from "./servers.ts";
 import { createApi, createTenants, openStream } from "./tenants.ts";
+import { watchedThreads } from "./threads.ts";
 
 /**
  * `bun run bench`: Postrider with everything on beside the bare relay, on loopback, load generator and receiver included.
@@ -81,8 +82,10 @@ async function measure(options: Options, receiver: Receiver, dataDir: string, re
   const product = options.bareOnly ? undefined : await prepareProduct(options, receiver, dataDir);
   const run = async (server: Server, phase: Phase) => {
     await Bun.sleep(pauseMs);
-    const result = await runPhase(server, receiver, phase);
+    const threads = watchedThreads(server.pid);
+    const result = await runPhase(server, receiver, { ...phase, atEdge: threads.atEdge });
     say(phaseLine(phase.label, result));
+    if (server === product?.server) say(threads.line());
     return result;
   };
 

@@ -10,7 +10,7 @@ import { startReceiver } from "./receiver.ts";
 import { bar, machineLines, mb, phaseLine } from "./report.ts";
 import { type Server, startProduct } from "./servers.ts";
 import { createApi, createTenants } from "./tenants.ts";
-import { threadsLine, watchThreads } from "./threads.ts";
+import { threadsLine, watchedThreads, watchThreads } from "./threads.ts";
 
 /** `bun run bench:little`: what the server costs while nothing happens, and under little load. */
 const help = `Usage: bun run bench:little [options]
@@ -66,20 +66,16 @@ async function benchLittle({ seconds, rate, dataDir: parent, source, gate }: Opt
 
   const receiver = startReceiver();
   const apiKeys = (await createTenants(createApi(server.port), dataDir, receiver.port)).map(({ apiKey }) => apiKey);
-  let look: ReturnType<typeof watchThreads> | undefined;
-  let threads = "";
+  const threads = watchedThreads(server.pid);
   const little = await runPhase({ ...server, apiKeys }, receiver, {
     label: `${rate}/s`,
     pace: (startUs) => atRate(rate, startUs),
     warmupSeconds: settleSeconds,
     seconds,
-    atEdge() {
-      if (look === undefined) look = watchThreads(server.pid);
-      else threads = threadsLine(look());
-    },
+    atEdge: threads.atEdge,
   });
   say(phaseLine(`${rate}/s`, little));
-  say(`                ${threads}`);
+  say(threads.line());
   await settle("after the load");
   const idleAgain = await lookAtIdle("idle again", server, seconds);
   receiver.close();

@@ -30,6 +30,19 @@ export function watchThreads(pid: number): () => ThreadUse[] {
   };
 }
 
+/** Of the measured time of a phase, whose `atEdge` is to be called as it begins and ends. */
+export function watchedThreads(pid: number): { atEdge(): void; line(): string } {
+  let look: (() => ThreadUse[]) | undefined;
+  let line = "";
+  return {
+    atEdge() {
+      if (look === undefined) look = watchThreads(pid);
+      else line = threadsLine(look());
+    },
+    line: () => `${" ".repeat(16)}${line}`,
+  };
+}
+
 /** Those that did something worth a line. */
 export function threadsLine(threads: readonly ThreadUse[]): string {
   const busy = threads.filter(({ cores, wakeups }) => cores >= 0.005 || wakeups >= 1);
