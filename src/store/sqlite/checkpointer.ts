@@ -6,7 +6,7 @@ import type { Reader } from "./reader.ts";
  * that fills it, on this thread: with 100 jobs a batch, one commit in a hundred then took 13 ms or more, and one in a
  * thousand 21. This way it is 9 and 12, with 6 % more jobs a second and a log of 15 MiB instead of 5.
  *
- *   after a batch: log ≥ 1,000 pages ─▶ the Worker copies them ─▶ this thread copies the few that were added meanwhile
+ *   after a batch: log ≥ 4,000 pages ─▶ the Worker copies them ─▶ this thread copies the few that were added meanwhile
  *                                                                  └─▶ the next batch begins at the start of the log
  *
  * The last step is needed because a log starts anew only when all of it has been copied as a writer begins.
@@ -16,8 +16,17 @@ export interface Checkpointer {
   look(): void;
 }
 
-/** What SQLite itself takes: 4 MiB. */
-const dueAtPages = 1_000;
+/**
+ * 16 MiB. A page that many commits write is copied once a round: with the 4 MiB that SQLite itself takes, the Worker needed
+ * twice the processor time at full load, and synced four times as often beside the commits.
+ */
+const dueAtPages = 4_000;
+
+/** So few are copied by this thread; more would hold it up for longer than a commit does. */
+const mostCopiedHere = 1_000;
+
+/** A look costs as much as storing two events. Meanwhile some 200 pages are written at most. */
+const usualLookEveryMs = 10;
 
 /** So few are copied faster than another round takes. */
 const fewPages = 100;
@@ -34,11 +43,13 @@ export function createCheckpointer(
   client: Database,
   reader: Reader,
   onFailure?: (failure: { operation: string; error: unknown }) => void,
+  lookEveryMs = usualLookEveryMs,
 ): Checkpointer {
   // "noop" only tells how long the log is, and how much of it has been copied.
   const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
   const copy = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(passive)");
   let isUnderWay = false;
+  let lookedAt = 0;
   let overdueAt = overdueAtPages;
   /** The Worker copies, and yet there is not less to copy: only this thread can make the writers wait. */
   let isOutrun = false;
@@ -65,7 +76,7 @@ export function createCheckpointer(
         isOutrun = checkpointed > before.checkpointed && left >= before.left;
         if (left <= fewPages) break;
       }
-      if (!client.inTransaction && tryTo(() => measure.get()).left <= dueAtPages) tryTo(() => copy.get());
+      if (!client.inTransaction && tryTo(() => measure.get()).left <= mostCopiedHere) tryTo(() => copy.get());
     } catch {
       // It could not, and may not the next time either.
       isOutrun = true;
@@ -76,6 +87,8 @@ export function createCheckpointer(
 
   return {
     look() {
+      if (performance.now() - lookedAt < lookEveryMs) return;
+      lookedAt = performance.now();
       const { log, left } = tryTo(() => measure.get());
       if (log < overdueAtPages) overdueAt = overdueAtPages;
       if (log >= overdueAt && (left <= overdueAtPages || isOutrun)) {

@@ -54,14 +54,15 @@ describe("the log", () => {
     client.run("create table page (content)");
     client.run("insert into page select zeroblob(1048576) from json_each(?1)", [JSON.stringify(Array(80).fill(0))]);
     const asked = Promise.withResolvers<void>();
-    const { look } = createCheckpointer(client, {
+    const reader = {
       run: () => Promise.reject(new Error("not of this test")),
       checkpoint: async () => {
         await worker(client);
         asked.resolve();
       },
       close: async () => {},
-    });
+    };
+    const { look } = createCheckpointer(client, reader, undefined, 0);
     const copied = () => client.query<{ checkpointed: number }, []>("pragma wal_checkpoint(noop)").get()?.checkpointed;
     return { client, look, asked: asked.promise, copied };
   }
