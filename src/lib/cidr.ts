@@ -1,4 +1,8 @@
 import ipaddr from "ipaddr.js";
+import { remember } from "./remember.ts";
+
+/** Few addresses ask for much. */
+const rememberedTexts = 1_024;
 
 /** A range of addresses, such as `10.0.0.0/8` or `fd00::/8`. */
 export interface Cidr {
@@ -35,10 +39,10 @@ function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
  * The one spelling of an address: IPv6 as RFC 5952 writes it and without a zone, IPv4 also where it came in over an IPv6
  * socket. Null for everything else, the short and octal forms of IPv4 too, which programs read in different ways.
  */
-export function canonicalAddress(text: string): string | null {
+export const canonicalAddress = remember((text): string | null => {
   const bare = text.replace(/%\w+$/, "");
   return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare).toString() : null;
-}
+}, rememberedTexts);
 
 function withAllBits(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   return [address, address.kind() === "ipv4" ? 32 : 128];
@@ -66,11 +70,11 @@ export function clientNetwork(address: string): string {
 }
 
 /** True for the addresses of this machine itself, and for the name `localhost`. */
-export function isLoopbackHost(host: string): boolean {
+export const isLoopbackHost = remember((host): boolean => {
   const bare = host.replace(/^\[|\]$/g, "");
   if (bare.toLowerCase() === "localhost") return true;
   return parseAddress(bare)?.range() === "loopback";
-}
+}, rememberedTexts);
 
 /** True for a literal address, as the host of a URL has it. */
 export const isAddress = (host: string): boolean => parseAddress(host.replace(/^\[|\]$/g, "")) !== null;

@@ -48,6 +48,8 @@ const addressTimeoutMs = 500;
 interface PooledSocket extends Socket {
   /** 0 while in use, undefined before the first use has ended. */
   idleUntilMs?: number;
+  /** Of the other end. To ask for it is a call of the system. */
+  keptAddress?: string;
   bytesReadBefore?: number;
 }
 
@@ -100,7 +102,8 @@ export function createConnectionPool({
   function keepSocketAlive(duplex: Duplex): boolean {
     if (idleConnections >= maxIdleConnections) return false;
     const socket = duplex as PooledSocket;
-    if (!mayKeep(socket.remoteAddress ?? "")) return false;
+    socket.keptAddress ??= socket.remoteAddress ?? "";
+    if (!mayKeep(socket.keptAddress)) return false;
     if (socket.idleUntilMs === undefined) socket.once("close", () => endIdling(socket));
     idleConnections++;
     socket.idleUntilMs = clock.monotonicMs() + idleMs;
