@@ -28,6 +28,7 @@ import { createHeaderVault } from "./delivery/own-headers.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPauses } from "./domain/pauses.ts";
 import { createEngine } from "./engine.ts";
+import { createBackpressure } from "./events/backpressure.ts";
 import { failureRoutes } from "./events/failure-routes.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
@@ -241,12 +242,14 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
 
   const address = createServerAddress(config);
   const { publicUrl } = address;
+  const backpressure = createBackpressure(clock);
   const network = createNetwork({
     settings: config,
     clock,
     log,
     ownThread: senderThread,
     onConnection: metrics.connected,
+    onOwnTime: backpressure.attempted,
   });
   const inboxAddresses = createInboxAddresses({ secret: secretFor("inbox"), baseUrl: publicUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });
@@ -353,7 +356,12 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     log.write("warn", "operator.refused", { address, access });
     strangers.note("operator.refused", null, address);
   };
-  const ingest = createIngest({ store, dispatcher, announce: engine.announceAccepted });
+  const ingest = createIngest({
+    store,
+    dispatcher,
+    announce: engine.announceAccepted,
+    backpressure,
+  });
 
   const readiness = createReadiness({ store, lease, hasRoom, clock });
   const { host, healthPort } = config;

@@ -1,3 +1,4 @@
+import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
@@ -34,9 +35,11 @@ export interface NetworkDeps {
   ownThread: boolean;
   /** Told for each request whether it went out on a kept connection. */
   onConnection(reused: boolean): void;
+  /** Told of each attempt that was answered what it took beside its receiver, in ms; only with a thread of its own. */
+  onOwnTime(delivery: DueDelivery, ownMs: number): void;
 }
 
-export function createNetwork({ settings, clock, log, ownThread, onConnection }: NetworkDeps): Network {
+export function createNetwork({ settings, clock, log, ownThread, onConnection, onOwnTime }: NetworkDeps): Network {
   const { localMode, allowTargets, blockTargets, dnsServers, extraCa, deliveryProxy } = settings;
   let ownListeners: readonly Listener[] = [];
   const policyOptions = () => ({ localMode, allowTargets, blockTargets, ownListeners });
@@ -48,7 +51,10 @@ export function createNetwork({ settings, clock, log, ownThread, onConnection }:
   const surroundings = createSurroundings({ ...outbound, clock });
   const policy = createAddressPolicy(policyOptions(), surroundings);
   const thread = ownThread
-    ? createSenderThread({ settings: () => ({ ...outbound, policy: policyOptions() }), clock, log, onConnection })
+    ? createSenderThread({
+        settings: () => ({ ...outbound, policy: policyOptions() }),
+        ...{ clock, log, onConnection, onOwnTime },
+      })
     : null;
   const sender = thread ?? createSender(createTransport({ ...outbound, policy, clock, onConnection }));
 

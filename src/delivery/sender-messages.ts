@@ -67,6 +67,11 @@ export interface SenderNews {
   bodies: readonly { id: number; body: Uint8Array }[];
   /** Requests that went out on a new connection, and on a kept one. */
   connections: { fresh: number; kept: number };
+  /**
+   * For so long the thread worked since the news before the last: what was sent in the turn that ended with that may have had
+   * its answer since, and was read in this one.
+   */
+  busyMs: number;
 }
 
 export type PackedAnswer =

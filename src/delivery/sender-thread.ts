@@ -1,3 +1,4 @@
+import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Listener } from "./network/own-listeners.ts";
@@ -23,6 +24,8 @@ export interface SenderThreadDeps {
   log: Log;
   /** Told for each request whether it went out on a kept connection. */
   onConnection(reused: boolean): void;
+  /** Told of each attempt that was answered what it took beside its receiver: on the way there, in the thread's queues, and back. */
+  onOwnTime(delivery: DueDelivery, ownMs: number): void;
 }
 
 export interface SenderThread extends Sender {
@@ -36,7 +39,7 @@ export interface SenderThread extends Sender {
  *
  * What is ordered in one turn of the event loop goes over in one message, and answers come back the same way.
  */
-export function createSenderThread({ settings, clock, log, onConnection }: SenderThreadDeps): SenderThread {
+export function createSenderThread({ settings, clock, log, onConnection, onOwnTime }: SenderThreadDeps): SenderThread {
   let worker: Worker | null = null;
   let closed = false;
   let lastId = 0;
@@ -106,7 +109,7 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
     return lastNumber;
   }
 
-  function hear({ answers, bodies, connections }: SenderNews): void {
+  function hear({ answers, bodies, connections, busyMs }: SenderNews): void {
     for (let i = 0; i < connections.fresh; i++) onConnection(false);
     for (let i = 0; i < connections.kept; i++) onConnection(true);
     for (const answer of answers) {
@@ -114,6 +117,10 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
       // An attempt that was broken off here has been answered.
       if (!attempt) continue;
       if (answer.kind !== "responded" || answer.bodyEnded) underWay.delete(answer.id);
+      if (answer.kind === "responded") {
+        // While the thread worked, the answer may have been there for as long.
+        onOwnTime(attempt.delivery, attempt.elapsedMs() - Math.max(answer.durationMs - busyMs, 0));
+      }
       attempt.answer(answer);
     }
     for (const { id, body } of bodies) {
@@ -135,7 +142,7 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
         const elapsedMs = () => clock.monotonicMs() - startedAtMs;
         lastId += 1;
         const id = lastId;
-        const attempt = new Attempt(resolve, reject, signal, elapsedMs, () => breakOff(id, attempt));
+        const attempt = new Attempt(order.delivery, resolve, reject, signal, elapsedMs, () => breakOff(id, attempt));
         if (closed || signal?.aborted) return attempt.breakOff("interrupted");
         signal?.addEventListener("abort", attempt);
         underWay.set(id, attempt);
@@ -165,10 +172,11 @@ class Attempt {
   private body: LateBody | undefined;
 
   constructor(
+    readonly delivery: DueDelivery,
     private readonly resolve: (outcome: Outcome) => void,
     private readonly reject: (error: Error) => void,
     private readonly signal: AbortSignal | undefined,
-    private readonly elapsedMs: () => number,
+    readonly elapsedMs: () => number,
     private readonly onAbort: () => void,
   ) {}
 

@@ -48,6 +48,10 @@ let failures: PackedAnswer[] = [];
 let bodies: { id: number; body: Uint8Array }[] = [];
 let connections = { fresh: 0, kept: 0 };
 let isTelling = false;
+/** Of this thread, in ms, since the last news, and between the two before. */
+let busyMs = 0;
+let busyBeforeMs = 0;
+let answeringSince = 0;
 
 self.onmessage = ({ data }: MessageEvent<SenderMessage>) => {
   if (data.kind === "send") send(data);
@@ -74,12 +78,14 @@ function close(): void {
 
 function send({ signers: added, orders, payloads, forgotten }: SendBatch): void {
   for (const signer of added) signers.set(signer.number, unpack(signer));
+  const startedAt = performance.now();
   let start = 0;
   for (const order of orders) {
     void attempt(order, new Uint8Array(payloads, start, order.payloadEnd - start));
     start = order.payloadEnd;
   }
   for (const number of forgotten) signers.delete(number);
+  busyMs += performance.now() - startedAt;
 }
 
 function unpack({ keyId, privateKey, secrets }: PackedSigner): SignerMaterial {
@@ -109,6 +115,7 @@ async function attempt(order: PackedOrder, payload: Uint8Array): Promise<void> {
 function tellSoon(): void {
   if (isTelling) return;
   isTelling = true;
+  answeringSince = performance.now();
   setImmediate(tell);
 }
 
@@ -117,11 +124,14 @@ function tell(): void {
   const answers: PackedAnswer[] = failures;
   for (const { id, outcome } of outcomes) answers.push(pack(id, outcome));
   for (const { id } of answers) if (!waiting.has(id)) underWay.delete(id);
-  const news: SenderNews = { answers, bodies, connections };
+  busyMs += performance.now() - answeringSince;
+  const news: SenderNews = { answers, bodies, connections, busyMs: busyBeforeMs + busyMs };
   outcomes = [];
   failures = [];
   bodies = [];
   connections = { fresh: 0, kept: 0 };
+  busyBeforeMs = busyMs;
+  busyMs = 0;
   self.postMessage(news);
 }
 

@@ -3,6 +3,7 @@ import type { DomainError } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { AcceptedEvents, AcceptRequest, NewEvent, Store } from "../store/store.ts";
+import type { Backpressure } from "./backpressure.ts";
 
 /** Told of accepted events once they are on disk. */
 export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
@@ -17,13 +18,14 @@ export interface IngestDeps {
   store: Pick<Store, "acceptEvents">;
   dispatcher: Pick<Dispatcher, "roomFor" | "offer" | "wake">;
   announce: AnnounceAccepted;
+  backpressure: Pick<Backpressure, "run">;
 }
 
 /**
  * Accepts events: stores them, hands over those of their deliveries that have room in memory, and returns their ids. It returns after the commit that holds
  * the events and all their delivery rows is on disk (rules, section 6).
  */
-export function createIngest({ store, dispatcher, announce }: IngestDeps) {
+export function createIngest({ store, dispatcher, announce, backpressure }: IngestDeps) {
   /** Batches of one account go one after the other, so that another account's waits for one of them and not for all. */
   const batches = createKeyedLock<number>();
 
@@ -33,7 +35,7 @@ export function createIngest({ store, dispatcher, announce }: IngestDeps) {
     conditions: AcceptConditions,
   ): Promise<readonly string[]> {
     const request = { tenantKey: tenant.key, events, roomFor: dispatcher.roomFor, ...conditions };
-    const accept = () => store.acceptEvents(request);
+    const accept = () => backpressure.run(tenant.key, events.length, () => store.acceptEvents(request));
     const accepted = await (events.length > 1 ? batches.run(tenant.key, accept) : accept());
     if (accepted.repeated) return accepted.eventIds;
     dispatcher.offer(accepted.deliveries);

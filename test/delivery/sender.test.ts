@@ -41,6 +41,7 @@ const kinds: Record<string, (told: Omit<Opened, "sender">) => Sender & Avoid> = 
       clock,
       log: createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void log.push(line) }),
       onConnection: (reused) => void connections.push(reused),
+      onOwnTime() {},
     }),
 };
 
@@ -227,6 +228,7 @@ test("a thread that a defect ends is replaced, and its attempts are to be made a
     clock,
     log: createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void log.push(line) }),
     onConnection: () => {},
+    onOwnTime: () => {},
   });
   opened.push(sender);
   const order = { delivery: dueDelivery({ url: receiver.url }), material: signerMaterial(), headers: [], now: 0 };

@@ -40,32 +40,40 @@ export const receiverPath = (tenant: number) => `/hook/${String(tenant).padStart
 /** A whole ingestion request of one tenant, of which only the digits change. */
 export interface IngestRequest {
   readonly bytes: Buffer;
+  /** Its events have this number and those that follow. */
   stamp(run: number, seq: number, dueUs: number): void;
 }
 
+/** @param events in one request; 0: a single one, which is no batch */
 export function createIngestRequest(
   tenant: number,
   port: number,
   apiKey: string,
   size: number = payloadBytes,
+  events = 0,
 ): IngestRequest {
   const zeros = (width: number) => "0".repeat(width);
-  const body = `{"payload":${start}${zeros(runWidth)}","tenant":"${String(tenant).padStart(tenantWidth, "0")}","seq":"${zeros(seqWidth)}","due_us":"${zeros(dueWidth)}${restOf(size)}}`;
+  const event = `{"payload":${start}${zeros(runWidth)}","tenant":"${String(tenant).padStart(tenantWidth, "0")}","seq":"${zeros(seqWidth)}","due_us":"${zeros(dueWidth)}${restOf(size)}}`;
+  const body = events === 0 ? event : `{"events":[${Array(events).fill(event).join()}]}`;
   const head = [
-    "POST /v1/ingest HTTP/1.1",
+    `POST /v1/ingest${events === 0 ? "" : "/batch"} HTTP/1.1`,
     `Host: 127.0.0.1:${port}`,
     `Authorization: Bearer ${apiKey}`,
     "Content-Type: application/json",
     `Content-Length: ${Buffer.byteLength(body)}`,
   ];
   const bytes = Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
-  const payloadAt = bytes.indexOf(startBytes);
+  const firstPayloadAt = bytes.indexOf(startBytes);
+  const eventBytes = Buffer.byteLength(event) + ",".length;
   return {
     bytes,
     stamp(run, seq, dueUs) {
-      writeDigits(bytes, payloadAt + runAt, runWidth, run);
-      writeDigits(bytes, payloadAt + seqAt, seqWidth, seq);
-      writeDigits(bytes, payloadAt + dueAt, dueWidth, dueUs);
+      for (let i = 0; i < Math.max(events, 1); i++) {
+        const payloadAt = firstPayloadAt + i * eventBytes;
+        writeDigits(bytes, payloadAt + runAt, runWidth, run);
+        writeDigits(bytes, payloadAt + seqAt, seqWidth, seq + i);
+        writeDigits(bytes, payloadAt + dueAt, dueWidth, dueUs);
+      }
     },
   };
 }

@@ -65,15 +65,24 @@ export interface GeneratorOptions {
   window?: number;
   /** Bytes of a payload. @default payloadBytes */
   size?: number;
+  /** Events of each request, in batches. @default single events */
+  batch?: number;
 }
 
 export async function connectGenerator(
   port: number,
   apiKeys: readonly string[],
-  { tenantOf = (connection) => connection, portOf = () => port, window = windowEvents, size }: GeneratorOptions = {},
+  {
+    tenantOf = (connection) => connection,
+    portOf = () => port,
+    window = windowEvents,
+    size,
+    batch = 0,
+  }: GeneratorOptions = {},
 ): Promise<Generator> {
   /** Oldest first, so that all tenants send in turn also when few connections would do. */
   const idle: Line[] = [];
+  const eventsOfEach = Math.max(batch, 1);
   const { promise: broken, reject } = Promise.withResolvers<never>();
   broken.catch(() => {});
   let ledger: Ledger | undefined;
@@ -92,7 +101,8 @@ export async function connectGenerator(
 
   function send(line: Line, to: Ledger, dueUs: number) {
     line.dueUs = dueUs;
-    line.seq = to.sent++;
+    line.seq = to.sent;
+    to.sent += eventsOfEach;
     line.request.stamp(to.run, line.seq, dueUs);
     write(line, line.request.bytes);
   }
@@ -120,8 +130,11 @@ export async function connectGenerator(
   function noteAnswer(line: Line, bytes: Buffer) {
     const isAccepted = bytes[statusAt] === 50 && bytes[statusAt + 1] === 48 && bytes[statusAt + 2] === 50;
     const atUs = nowUs();
-    if (isAccepted) ledger?.noteAccepted(line.seq, atUs - line.dueUs, atUs);
-    else ledger?.noteRefused(Number(bytes.toString("latin1", statusAt, statusAt + 3)), bytes.toString("utf8", 0, 600));
+    for (let i = 0; i < eventsOfEach; i++) {
+      if (isAccepted) ledger?.noteAccepted(line.seq + i, atUs - line.dueUs, atUs);
+      else
+        ledger?.noteRefused(Number(bytes.toString("latin1", statusAt, statusAt + 3)), bytes.toString("utf8", 0, 600));
+    }
   }
 
   const handlers = {
@@ -138,7 +151,7 @@ export async function connectGenerator(
   const lines = await Promise.all(
     apiKeys.map(async (apiKey, connection) => {
       const to = portOf(connection);
-      const request = createIngestRequest(tenantOf(connection), to, apiKey, size);
+      const request = createIngestRequest(tenantOf(connection), to, apiKey, size, batch);
       const line: Line = { socket: undefined, request, seq: 0, dueUs: 0, unsent: undefined, pending: undefined };
       line.socket = await Bun.connect<Line>({ hostname: "127.0.0.1", port: to, data: line, socket: handlers });
       line.socket.setNoDelay(true);

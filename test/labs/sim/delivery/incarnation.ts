@@ -7,6 +7,7 @@ import type { Sender } from "../../../../src/delivery/sender.ts";
 import { createSigners, type Signers } from "../../../../src/delivery/signers.ts";
 import type { Tenant } from "../../../../src/domain/tenant.ts";
 import { createEngine } from "../../../../src/engine.ts";
+import { createBackpressure } from "../../../../src/events/backpressure.ts";
 import { createIngest } from "../../../../src/events/ingest.ts";
 import { createChangeHeeder } from "../../../../src/heed-changes.ts";
 import type { ErasedEndpoint } from "../../../../src/http/endpoint.ts";
@@ -236,7 +237,12 @@ export async function createIncarnation(deps: IncarnationDeps) {
     dispatcher,
     signingKeys: createSigningKeys({ store, clock, vault }),
     replays: createReplays({ store, deliveries, hub, replayer, clock, bulkReplaysPerDay: null }),
-    ingest: createIngest({ store, dispatcher, announce: engine.announceAccepted }),
+    ingest: createIngest({
+      store,
+      dispatcher,
+      announce: engine.announceAccepted,
+      backpressure: createBackpressure(clock),
+    }),
 
     /** `PUT /v1/tenants/webhooks`, as its route does it. */
     putWebhooks: (tenant: Tenant, entries: readonly Entry[]) =>

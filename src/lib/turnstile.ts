@@ -1,0 +1,64 @@
+/**
+ * Lets so much through at a time. Who is more than that waits, and keys take turns: an account with a thousand requests waits
+ * behind itself, and not before others.
+ */
+export interface Turnstile<Key> {
+  /**
+   * @param weight more than `most` passes alone
+   * @returns null: at once; else when it may. Each that has passed must `leave` with the same weight.
+   */
+  pass(key: Key, weight: number): Promise<void> | null;
+  leave(weight: number): void;
+  /** Lets so much through at a time from now on; 0: nothing. */
+  widen(most: number): void;
+}
+
+interface Waiting {
+  readonly weight: number;
+  readonly start: () => void;
+}
+
+export function createTurnstile<Key>(atFirst: number): Turnstile<Key> {
+  let most = atFirst;
+  let inside = 0;
+  /** In the order in which their turns come; a key goes to the end with what is left of it. */
+  const waiting = new Map<Key, Waiting[]>();
+
+  const fits = (weight: number) => inside + weight <= most || (inside === 0 && most > 0);
+
+  function next(): boolean {
+    for (const [key, queue] of waiting) {
+      const [first] = queue;
+      if (!first || !fits(first.weight)) return false;
+      waiting.delete(key);
+      queue.shift();
+      if (queue.length > 0) waiting.set(key, queue);
+      inside += first.weight;
+      first.start();
+      return true;
+    }
+    return false;
+  }
+
+  return {
+    pass(key, weight) {
+      if (waiting.size === 0 && fits(weight)) {
+        inside += weight;
+        return null;
+      }
+      return new Promise((start) => {
+        const queue = waiting.get(key);
+        if (queue) queue.push({ weight, start });
+        else waiting.set(key, [{ weight, start }]);
+      });
+    },
+    leave(weight) {
+      inside -= weight;
+      while (next());
+    },
+    widen(to) {
+      most = to;
+      while (next());
+    },
+  };
+}

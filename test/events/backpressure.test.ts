@@ -1,0 +1,95 @@
+import { expect, test } from "bun:test";
+import { type Backpressure, createBackpressure } from "../../src/events/backpressure.ts";
+import { nextEventSeq } from "../../src/lib/id.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+/** Acceptance is narrowed by half every 20 ms, and then closed for a tenth of a second. */
+const untilClosedMs = 240;
+
+type Attempted = Parameters<Backpressure["attempted"]>[0];
+
+function setUp() {
+  const clock = createFakeClock();
+  const backpressure = createBackpressure(clock);
+  let accepted = 0;
+  const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+  return {
+    clock,
+    turn,
+    accepted: () => accepted,
+    /** An event of an account of its own; its acceptance takes no time. */
+    accept() {
+      void backpressure.run(accepted, 1, async () => {
+        accepted += 1;
+      });
+    },
+    /** So many attempts a millisecond are answered, each of which took so long on our side. */
+    attempts(count: number, ownMs: number, forMs: number, of: Partial<Attempted> = {}) {
+      for (let ms = 0; ms < forMs; ms++) {
+        clock.advance(1);
+        const attempted = { eventSeq: nextEventSeq(0, clock.now()), attempts: 0, replayKey: null, ...of };
+        for (let i = 0; i < count; i++) backpressure.attempted(attempted, ownMs);
+      }
+    },
+  };
+}
+
+test("events are accepted at once while attempts are prompt", async () => {
+  const { accept, accepted, attempts, turn } = setUp();
+  attempts(10, 5, 1_000);
+  accept();
+  await turn();
+  expect(accepted()).toBe(1);
+});
+
+test("none is accepted while many attempts are late by us, and all are when those are prompt again", async () => {
+  const { accept, accepted, attempts, turn } = setUp();
+  attempts(10, 50, untilClosedMs);
+  accept();
+  accept();
+  await turn();
+  expect(accepted()).toBe(0);
+  attempts(10, 2, 40);
+  await turn();
+  expect(accepted()).toBe(2);
+});
+
+test.each([
+  ["of a replay", { replayKey: 7 }],
+  ["made once more", { attempts: 1 }],
+  ["of events from long ago", { eventSeq: 1 }],
+])("attempts %s hold up nobody, however late they are by us", async (_, of) => {
+  const { accept, accepted, attempts, turn } = setUp();
+  attempts(10, 50, 1_000, of);
+  accept();
+  await turn();
+  expect(accepted()).toBe(1);
+});
+
+test("few attempts that are late hold up nobody: the machine does other things", async () => {
+  const { accept, accepted, attempts, turn } = setUp();
+  attempts(1, 15.9, 1_000);
+  accept();
+  await turn();
+  expect(accepted()).toBe(1);
+});
+
+test("while attempts stay late, some events are accepted all the same", async () => {
+  const { accept, accepted, attempts, turn } = setUp();
+  attempts(10, 50, untilClosedMs);
+  accept();
+  attempts(10, 50, 200);
+  await turn();
+  expect(accepted()).toBe(1);
+});
+
+test("when no attempt is answered any more, events are accepted again after a tenth of a second", async () => {
+  const { accept, accepted, attempts, clock, turn } = setUp();
+  attempts(10, 50, untilClosedMs);
+  accept();
+  await turn();
+  expect(accepted()).toBe(0);
+  clock.advance(100);
+  await turn();
+  expect(accepted()).toBe(1);
+});

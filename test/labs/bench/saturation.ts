@@ -1,0 +1,115 @@
+import { parseArgs } from "node:util";
+import { makeFolder, runBench, sayBars, sharedOptions } from "./command.ts";
+import { tenantCount } from "./event.ts";
+import { asFastAsPossible, type GeneratorOptions } from "./generator.ts";
+import { describeSurroundings } from "./machine.ts";
+import { positive } from "./options.ts";
+import { say } from "./output.ts";
+import { runPhase } from "./phase.ts";
+import { startReceiver } from "./receiver.ts";
+import { type Bar, bar, machineLines, ms, phaseLine } from "./report.ts";
+import { startProduct } from "./servers.ts";
+import { createApi, createTenants } from "./tenants.ts";
+import { watchedThreads } from "./threads.ts";
+
+/**
+ * `bun run bench:saturation`: whether an event arrives at once although clients post as fast as they are answered. Nothing but
+ * the server holds them back: unlike in `bun run bench`, any number of events may be accepted and not yet delivered.
+ */
+const help = `Usage: bun run bench:saturation [options]
+
+  --seconds 20       of each load
+  --warmup 5         seconds before, not measured
+  --only 1000        loads whose name contains this
+  --data-dir DIR     where the temporary data folder is made
+  --source           run src/main.ts instead of dist/postrider
+  --no-gate          exit with 0 also when a bar is missed
+`;
+
+/** The bar. */
+const mostEndToEndMs = 250;
+
+interface Load {
+  readonly label: string;
+  readonly clients: number;
+  /** Events of a batch; 0: single events. */
+  readonly batch: number;
+}
+
+const loads: readonly Load[] = [
+  { label: "64 clients", clients: 64, batch: 0 },
+  { label: "1,000 clients", clients: 1_000, batch: 0 },
+  { label: "64 × 20", clients: 64, batch: 20 },
+  { label: "1,000 × 20", clients: 1_000, batch: 20 },
+];
+
+await runBench({ name: "bench:saturation", readOptions, run: benchSaturation });
+
+function readOptions(args: readonly string[]) {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seconds: { type: "string", default: "20" },
+      warmup: { type: "string", default: "5" },
+      only: { type: "string", default: "" },
+      ...sharedOptions,
+    },
+  });
+  if (values.help) return help;
+  return {
+    seconds: positive("seconds", values.seconds),
+    warmupSeconds: positive("warmup", values.warmup),
+    only: values.only,
+    dataDir: values["data-dir"],
+    source: values.source,
+    gate: !values["no-gate"],
+  };
+}
+
+type Options = Exclude<ReturnType<typeof readOptions>, string>;
+
+async function benchSaturation({
+  seconds,
+  warmupSeconds,
+  only,
+  dataDir: parent,
+  source,
+  gate,
+}: Options): Promise<number> {
+  if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
+  const dataDir = makeFolder(parent);
+  say(machineLines(await describeSurroundings(dataDir)));
+  say("");
+  const receiver = startReceiver();
+  const server = await startProduct({ dataDir, source });
+  const keys = (await createTenants(createApi(server.port), dataDir, receiver.port)).map(({ apiKey }) => apiKey);
+  const bars: Bar[] = [];
+  for (const { label, clients, batch } of loads.filter((load) => load.label.includes(only))) {
+    const apiKeys = Array.from({ length: clients }, (_, client) => keys[client % tenantCount] ?? "");
+    const options: GeneratorOptions = {
+      tenantOf: (client) => client % tenantCount,
+      window: Number.POSITIVE_INFINITY,
+      batch,
+    };
+    const threads = watchedThreads(server.pid);
+    const result = await runPhase({ ...server, ...options, apiKeys }, receiver, {
+      label,
+      pace: () => asFastAsPossible,
+      warmupSeconds,
+      seconds,
+      drainMs: 120_000,
+      atEdge: threads.atEdge,
+    });
+    say(phaseLine(label, result));
+    say(threads.line());
+    say(`                202 to delivery p50 ${ms(result.delayP50Ms)} p99 ${ms(result.delayP99Ms)}`);
+    const p99 = result.endToEndP99Ms;
+    bars.push(bar(`${label}: end to end p99`, p99 < mostEndToEndMs, ms(p99), `under ${mostEndToEndMs} ms`));
+    const faults = result.lost + result.wrong + result.refused;
+    bars.push(bar(`${label}: lost, changed or refused`, faults === 0, String(faults), "none"));
+  }
+  receiver.close();
+  await server.stop();
+  say("");
+  return sayBars(bars, gate);
+}
