@@ -78,14 +78,14 @@ function close(): void {
 
 function send({ signers: added, orders, payloads, forgotten }: SendBatch): void {
   for (const signer of added) signers.set(signer.number, unpack(signer));
-  const startedAt = performance.now();
+  const startedAt = systemClock.monotonicMs();
   let start = 0;
   for (const order of orders) {
     void attempt(order, new Uint8Array(payloads, start, order.payloadEnd - start));
     start = order.payloadEnd;
   }
   for (const number of forgotten) signers.delete(number);
-  busyMs += performance.now() - startedAt;
+  busyMs += systemClock.monotonicMs() - startedAt;
 }
 
 function unpack({ keyId, privateKey, secrets }: PackedSigner): SignerMaterial {
@@ -115,7 +115,7 @@ async function attempt(order: PackedOrder, payload: Uint8Array): Promise<void> {
 function tellSoon(): void {
   if (isTelling) return;
   isTelling = true;
-  answeringSince = performance.now();
+  answeringSince = systemClock.monotonicMs();
   setImmediate(tell);
 }
 
@@ -124,7 +124,7 @@ function tell(): void {
   const answers: PackedAnswer[] = failures;
   for (const { id, outcome } of outcomes) answers.push(pack(id, outcome));
   for (const { id } of answers) if (!waiting.has(id)) underWay.delete(id);
-  busyMs += performance.now() - answeringSince;
+  busyMs += systemClock.monotonicMs() - answeringSince;
   const news: SenderNews = { answers, bodies, connections, busyMs: busyBeforeMs + busyMs };
   outcomes = [];
   failures = [];

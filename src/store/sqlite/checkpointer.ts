@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { systemClock } from "../../lib/clock.ts";
 import type { Reader } from "./reader.ts";
 
 /**
@@ -49,7 +50,7 @@ export function createCheckpointer(
   const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
   const copy = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(passive)");
   let isUnderWay = false;
-  let lookedAt = 0;
+  let lookedAt = Number.NEGATIVE_INFINITY;
   let overdueAt = overdueAtPages;
   /** The Worker copies, and yet there is not less to copy: only this thread can make the writers wait. */
   let isOutrun = false;
@@ -87,8 +88,10 @@ export function createCheckpointer(
 
   return {
     look() {
-      if (performance.now() - lookedAt < lookEveryMs) return;
-      lookedAt = performance.now();
+      // Real time: how fast a log grows is about the machine.
+      const now = systemClock.monotonicMs();
+      if (now - lookedAt < lookEveryMs) return;
+      lookedAt = now;
       const { log, left } = tryTo(() => measure.get());
       if (log < overdueAtPages) overdueAt = overdueAtPages;
       if (log >= overdueAt && (left <= overdueAtPages || isOutrun)) {
