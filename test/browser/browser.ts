@@ -119,7 +119,7 @@ export function openBrowser(home: string): Browser {
 
 /** What a test answers in the server's stead may still be on its way; then it fails, and that is no fault of the test. */
 async function close(page: Page): Promise<void> {
-  await page.unrouteAll({ behavior: "ignoreErrors" });
+  if (!page.isClosed()) await page.unrouteAll({ behavior: "ignoreErrors" });
   await page.context().close();
 }
 
