@@ -109,7 +109,7 @@ describe("imports point one way", () => {
   });
 
   const outbound = [
-    /^delivery\/network\/(transport|exchange|connection-pool|resolver|tunnel)\.ts$/,
+    /^delivery\/network\/(exchange|connection|dialler|transport|resolver|tunnel)\.ts$/,
     "billing/paystack/http.ts",
     "billing/sandbox/callback-sender.ts",
     // To the SMTP server that the operator has named: nothing that an account says leads there, or anywhere else.

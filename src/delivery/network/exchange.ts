@@ -1,10 +1,11 @@
-import http from "node:http";
-import type https from "node:https";
+import { validateHeaderName, validateHeaderValue } from "node:http";
 import type { AnswerHead } from "../../domain/delivery.ts";
 import type { NoResponseCause } from "../../domain/failure.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { answerHeadOf } from "./answer-head.ts";
+import type { AnswerReader, Connection } from "./connection.ts";
 import type { ConnectionPool } from "./connection-pool.ts";
+import type { Destination } from "./dialler.ts";
 import { type LookupError, readFailure } from "./no-response.ts";
 import { type BodyRead, ResponseBody } from "./response-body.ts";
 
@@ -43,7 +44,14 @@ export interface Interruption {
 
 /** What a URL comes to, worked out once: where to dial, or the rule that forbids it. */
 export type Target =
-  | { allowed: true; protocol: string; hostHeader: string; options: https.RequestOptions; literal?: LiteralCheck }
+  | (Destination & {
+      readonly allowed: true;
+      /** Scheme, host and port: a connection may be used for all requests that share them. */
+      readonly origin: string;
+      /** Of each request: the first line, and `Host`. */
+      readonly headStart: string;
+      readonly literal?: LiteralCheck;
+    })
   | { allowed: false; refusal: LookupError };
 
 /** Judges the address in a URL, which no `lookup` sees, at each attempt. */
@@ -81,8 +89,8 @@ const maxInformationalResponses = 100;
  *     │  └─ once more, when a kept connection died unanswered
  *     └──error, time, abort──▶ over
  */
-export class Exchange {
-  private request: http.ClientRequest | undefined;
+export class Exchange implements AnswerReader {
+  private connection: Connection | undefined;
   private body: ResponseBody | undefined;
   private settled = false;
   private informationalResponses = 0;
@@ -141,62 +149,70 @@ export class Exchange {
       this.fail(refusal.noResponse, refusal.detail);
       return;
     }
-    const request = http.request({
-      ...target.options,
-      agent: pool.agent(target.protocol, fresh),
-      headers: this.headers(target.hostHeader),
-    });
-    this.request = request;
-    onConnection?.(request.reusedSocket);
-    request.on("response", (response) => this.onHead(response));
-    request.on("information", () => this.onInformation());
-    request.on("error", (error) => this.onError(request, error));
-    request.on("close", () => this.onClose(request));
-    request.end(this.outgoing.body);
+    const request = { head: this.headOf(target, fresh), body: this.outgoing.body };
+    const connection = pool.take(target, fresh);
+    this.connection = connection;
+    onConnection?.(connection.isReused);
+    connection.send(request, this);
   }
 
-  /** As a flat list, which `node:http` writes as it is: an object would be folded and kept (2 to 4 µs). */
-  private headers(host: string): string[] {
+  private headOf({ headStart }: Target & { allowed: true }, fresh: boolean): string {
     const { headers, body } = this.outgoing;
-    const list = ["Host", host];
-    for (const name in headers) list.push(name, headers[name] as string);
-    list.push("Content-Length", String(body.length));
-    return list;
+    let head = headStart;
+    for (const name in headers) {
+      const value = headers[name] as string;
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+      head += `${name}: ${value}\r\n`;
+    }
+    return `${head}Content-Length: ${body.length}\r\nConnection: ${fresh ? "close" : "keep-alive"}\r\n\r\n`;
   }
 
   /** The status is complete, and with it the verdict; what follows concerns the attempt log. */
-  private onHead(response: http.IncomingMessage): void {
-    const status = response.statusCode ?? 0;
+  onHead(status: number, rawHeaders: readonly string[]): void {
     // A final answer below 200 is not one: we never ask to switch protocols.
     if (status < 200) {
       this.stop("protocol_error");
       return;
     }
-    this.body = new ResponseBody(response, () => this.request?.destroy());
+    this.body = new ResponseBody(() => this.stop("protocol_error"));
     this.settle({
       kind: "responded",
       status,
-      retryAfter: headerOf(response.rawHeaders, "retry-after"),
-      head: status < 300 ? null : answerHeadOf(response.rawHeaders, this.addressOf(response)),
+      retryAfter: headerOf(rawHeaders, "retry-after"),
+      head: status < 300 ? null : answerHeadOf(rawHeaders, this.receiverAddress()),
       durationMs: this.elapsedMs(),
       body: this.body,
     });
   }
 
-  private addressOf({ socket }: http.IncomingMessage): string | undefined {
-    return this.shared.isDirect ? socket.remoteAddress : undefined;
+  private receiverAddress(): string | undefined {
+    return this.shared.isDirect ? this.connection?.remoteAddress : undefined;
   }
 
-  private onInformation(): void {
+  onInformation(): void {
     this.informationalResponses++;
     if (this.informationalResponses > maxInformationalResponses) this.stop("protocol_error");
   }
 
-  private onError(request: http.ClientRequest, error: Error): void {
-    if (this.settled || request !== this.request) return;
-    const { cause, detail } = readFailure(error, isHandshaking(request));
-    if (this.shared.closed) this.fail("interrupted", undefined);
-    else if (cause === "connection_reset" && this.shared.pool.gotNothing(request)) this.tryAgain();
+  onBody(chunk: Uint8Array): void {
+    this.body?.take(chunk);
+  }
+
+  onEnd(): void {
+    this.release();
+  }
+
+  onGone(error: Error): void {
+    const { connection, shared } = this;
+    if (this.settled || connection === undefined) {
+      this.release();
+      return;
+    }
+    const { cause, detail } = readFailure(error, connection.isHandshaking);
+    const gotNothing = connection.isReused && connection.heardNothing;
+    if (shared.closed) this.fail("interrupted", undefined);
+    else if (cause === "connection_reset" && gotNothing) this.tryAgain();
     else this.fail(cause, detail);
   }
 
@@ -209,18 +225,11 @@ export class Exchange {
     if (this.target.allowed) this.dial(this.target, true);
   }
 
-  private onClose(request: http.ClientRequest): void {
-    if (request !== this.request) return;
-    // `node:http` closes without an error when the server switches protocols.
-    if (this.settled) this.release();
-    else this.fail(this.shared.closed ? "interrupted" : "protocol_error", undefined);
-  }
-
   /** Ends the exchange from our side, whatever it is at. */
   private stop(cause: NoResponseCause): void {
     if (!this.settled) this.fail(cause, undefined);
     this.release();
-    this.request?.destroy();
+    this.connection?.end();
   }
 
   private fail(cause: NoResponseCause, detail: string | undefined): void {
@@ -243,11 +252,6 @@ export class Exchange {
   private elapsedMs(): number {
     return this.shared.clock.monotonicMs() - this.startedAtMs;
   }
-}
-
-/** Whether TLS was still being negotiated. `node:tls` keeps the field, without a place in its types. */
-function isHandshaking({ socket }: http.ClientRequest): boolean {
-  return socket !== null && "secureConnecting" in socket && socket.secureConnecting === true;
 }
 
 /** From the raw list: the object of `response.headers` would be built for every answer. */

@@ -19,7 +19,7 @@ interface Found {
 }
 
 /**
- * Names the cause of an error of `node:http` and `node:tls`. It goes by codes: messages of the run-time carry addresses
+ * Names the cause of an error of a socket, of TLS or of the parser. It goes by codes: messages of the run-time carry addresses
  * and names, and which address was refused or reached must not leak (hazards, section 1.2). `handshaking` says whether
  * the connection was still to be secured: a peer that hangs up has the same code before and after.
  */

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from "node:http";
-
 /**
  * The body of an answer, read for the attempt log only: the verdict is the status (rules, section 8). A stall, a
  * reset or an endless body changes nothing, so nothing here rejects.
@@ -30,17 +28,8 @@ export class ResponseBody implements BodyRead {
   private promise: Promise<void> | undefined;
   private resolve: (() => void) | undefined;
 
-  /**
-   * Starts reading. `cut` is called when the body is too long. A reset comes without an event of the response, which
-   * says nothing to those who do not listen for errors; whoever made the request then calls `end`.
-   */
-  constructor(
-    response: IncomingMessage,
-    private readonly cut: () => void,
-  ) {
-    response.on("data", (chunk: Buffer) => this.take(chunk));
-    response.once("end", () => this.end());
-  }
+  /** @param cut called when the body is too long: nothing more of it is wanted */
+  constructor(private readonly cut: () => void) {}
 
   received(): Uint8Array {
     return this.kept;
@@ -55,12 +44,14 @@ export class ResponseBody implements BodyRead {
     return this.promise;
   }
 
+  /** Also for a body that was broken off, which nobody tells it. */
   end(): void {
     this.ended = true;
     this.resolve?.();
   }
 
-  private take(chunk: Buffer): void {
+  /** @param chunk is copied */
+  take(chunk: Uint8Array): void {
     if (this.ended) return;
     const room = maxKeptBytes - this.kept.length;
     if (room > 0) this.kept = append(this.kept, chunk.length > room ? chunk.subarray(0, room) : chunk);

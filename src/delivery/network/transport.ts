@@ -23,8 +23,8 @@ export type { BodyRead } from "./response-body.ts";
  * address that the policy allows, answered by a status or by the reason why there is none. No redirect is followed, nothing
  * is decompressed, no proxy is used but the one of the settings.
  *
- * `node:http`, not `fetch`: `fetch` has a cap of 256 requests in flight for the whole process, so that one slow receiver
- * stops them all, and no way to say which address is dialled (hazards, sections 1.4 and 3).
+ * Not `fetch`: it has a cap of 256 requests in flight for the whole process, so that one slow receiver stops them all, and
+ * no way to say which address is dialled (hazards, sections 1.4 and 3). Not `node:http`: see `Connection`.
  */
 export interface Transport<Request extends OutgoingRequest = OutgoingRequest> {
   /**
@@ -59,7 +59,6 @@ export interface TransportOptions {
 
 /** Specification, "Acknowledgement and retry rules", 4. */
 export const deliveryTimeoutMs = 10_000;
-const maxHeadBytes = 16 * 1024;
 /** Of a name with more, the first are tried: each one that does not answer costs half a second of the attempt. */
 const maxDialledAddresses = 6;
 /** A target is about 1 KB; the cache saves parsing and judging the URL again for every delivery (4 µs). */
@@ -116,20 +115,15 @@ function readTarget(text: string, policy: AddressPolicy, resolver: Resolver): Ta
   const host = literal ?? withoutTrailingDot(url.hostname);
   return {
     allowed: true,
-    protocol: url.protocol,
-    hostHeader: url.host,
+    origin: url.origin,
+    headStart: `POST ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\n`,
     ...(literal !== undefined && { literal: createLiteralCheck(literal, url, policy) }),
-    options: {
-      method: "POST",
-      protocol: url.protocol,
-      host,
-      port: portOf(url),
-      path: url.pathname + url.search,
-      // RFC 6066, section 3: no literal addresses and no final dot in the server name.
-      servername: literal === undefined ? host : "",
-      lookup: createCheckedLookup(url, policy, resolver),
-      maxHeaderSize: maxHeadBytes,
-    },
+    isSecure: url.protocol === "https:",
+    host,
+    port: portOf(url),
+    // RFC 6066, section 3: no literal addresses and no final dot in the server name.
+    servername: literal === undefined ? host : "",
+    lookup: createCheckedLookup(url, policy, resolver),
   };
 }
 

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import http from "node:http";
 import { type ConnectionPool, createConnectionPool } from "../../../src/delivery/network/connection-pool.ts";
 import { type HostileReceiver, head, startHostileReceiver, write } from "../../support/hostile-receiver.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
@@ -12,15 +11,31 @@ afterAll(() => {
   for (const receiver of receivers) receiver.close();
 });
 
+const request = { head: "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n", body: Buffer.from("{}") };
+
+const destinationOf = (receiver: HostileReceiver | undefined) => ({
+  origin: `http://127.0.0.1:${receiver?.port}`,
+  isSecure: false,
+  host: "127.0.0.1",
+  port: receiver?.port ?? 0,
+  servername: "",
+  lookup: () => {
+    throw new Error("A literal address needs no look-up");
+  },
+});
+
 /** One exchange, resolved when its connection is back in the pool or closed; whether it was a kept one. */
 function exchange(pool: ConnectionPool, receiver: HostileReceiver | undefined, fresh = false): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const agent = pool.agent("http:", fresh);
-    const request = http.request({ agent, host: "127.0.0.1", port: receiver?.port, method: "POST" });
-    request.on("response", (response) => response.resume());
-    request.on("error", reject);
-    request.on("close", () => setImmediate(resolve, request.reusedSocket));
-    request.end("{}");
+    const connection = pool.take(destinationOf(receiver), fresh);
+    const { isReused } = connection;
+    connection.send(request, {
+      onInformation() {},
+      onHead() {},
+      onBody() {},
+      onEnd: () => resolve(isReused),
+      onGone: reject,
+    });
   });
 }
 
@@ -30,20 +45,18 @@ async function burst(pool: ConnectionPool, count: number): Promise<number> {
   return (await Promise.all(all)).filter(Boolean).length;
 }
 
-const idle = (pool: ConnectionPool) => Object.values(pool.agent("http:", false).freeSockets).flat().length;
-
 describe("kept connections", () => {
   test("are at most so many over all hosts, and closed ones make room again", async () => {
     const { clock, advance } = createManualClock();
     const pool = createConnectionPool({ clock, maxIdleConnections: 6 });
     expect(await burst(pool, 5)).toBe(0);
-    expect(idle(pool)).toBe(6);
+    expect(pool.idle()).toBe(6);
     expect(await burst(pool, 5)).toBe(6);
-    expect(idle(pool)).toBe(6);
+    expect(pool.idle()).toBe(6);
     advance(4_500);
-    expect(idle(pool)).toBe(0);
+    expect(pool.idle()).toBe(0);
     expect(await burst(pool, 5)).toBe(0);
-    expect(idle(pool)).toBe(6);
+    expect(pool.idle()).toBe(6);
     pool.close();
   });
 
@@ -54,7 +67,7 @@ describe("kept connections", () => {
     closed.add("127.0.0.1");
     // One that is under way ends as it began, and is the last one.
     expect([await exchange(pool, receivers[0]), await exchange(pool, receivers[0])]).toEqual([true, false]);
-    expect(idle(pool)).toBe(0);
+    expect(pool.idle()).toBe(0);
     pool.close();
   });
 
@@ -65,10 +78,10 @@ describe("kept connections", () => {
     advance(3_000);
     expect(await exchange(pool, receivers[0])).toBe(true);
     for (let i = 0; i < 3; i++) advance(500);
-    expect(idle(pool)).toBe(1);
+    expect(pool.idle()).toBe(1);
     expect(await exchange(pool, receivers[0])).toBe(true);
     for (let i = 0; i < 9; i++) advance(500);
-    expect(idle(pool)).toBe(0);
+    expect(pool.idle()).toBe(0);
     expect(timers.size).toBe(0);
     pool.close();
   });
@@ -78,10 +91,10 @@ describe("kept connections", () => {
     const pool = createConnectionPool({ clock, maxIdleConnections: 1 });
     const closing = await startHostileReceiver({});
     await exchange(pool, closing);
-    expect(idle(pool)).toBe(1);
+    expect(pool.idle()).toBe(1);
     closing.close();
     await closing.disconnected;
-    while (idle(pool) > 0) await new Promise((resolve) => setImmediate(resolve));
+    while (pool.idle() > 0) await new Promise((resolve) => setImmediate(resolve));
     await exchange(pool, receivers[0]);
     expect(await exchange(pool, receivers[0])).toBe(true);
     pool.close();
@@ -98,7 +111,7 @@ describe("kept connections", () => {
     expect(await exchange(pool, closing)).toBe(true);
     await closing.disconnected;
     await burst(pool, 1);
-    expect(idle(pool)).toBe(1);
+    expect(pool.idle()).toBe(1);
     closing.close();
     pool.close();
   });
@@ -108,7 +121,7 @@ describe("kept connections", () => {
     const pool = createConnectionPool({ clock });
     await exchange(pool, receivers[0]);
     expect(await exchange(pool, receivers[0], true)).toBe(false);
-    expect(idle(pool)).toBe(1);
+    expect(pool.idle()).toBe(1);
     pool.close();
   });
 
@@ -133,16 +146,20 @@ test("a connection that was ended hears at most one piece of what had been read 
     const receiver = await startHostileReceiver({ onRequest: write(answer.repeat(20_000)) });
     let heard = 0;
     await new Promise<void>((resolve) => {
-      const agent = pool.agent("http:", fresh);
-      const request = http.request({ agent, host: "127.0.0.1", port: receiver.port, method: "POST" });
-      request.on("information", () => {
-        heard += 1;
-        request.destroy();
+      const connection = pool.take(destinationOf(receiver), fresh);
+      connection.send(request, {
+        onInformation() {
+          heard += 1;
+          connection.end();
+          resolve();
+        },
+        onHead() {},
+        onBody() {},
+        onEnd() {},
+        onGone() {},
       });
-      request.on("error", () => {});
-      request.on("close", resolve);
-      request.end("{}");
     });
+    await receiver.disconnected;
     expect(heard).toBeWithin(1, 4096 / answer.length + 2);
     receiver.close();
     pool.close();

@@ -1,3 +1,4 @@
+import http from "node:http";
 import { Elysia } from "elysia";
 import { createAddressPolicy } from "../../../src/delivery/network/address.ts";
 import { createTransport } from "../../../src/delivery/network/transport.ts";
@@ -10,7 +11,10 @@ import { receiverPath, tenantCount } from "./event.ts";
  * The bare relay that Postrider is measured against: the same listener, the same way to take a body, the same transport,
  * and in between a queue in memory. Nothing is stored, counted, signed, tried again or shown.
  *
- * Usage: bun bare-relay.ts <receiver port>. Prints its own port. The API key of tenant n is "bare_<n>".
+ * With "node" as its client it delivers by `node:http` instead, as it did while Postrider did so too: a measure that does not
+ * move when the transport changes.
+ *
+ * Usage: bun bare-relay.ts <receiver port> <own|node>. Prints its own port. The API key of tenant n is "bare_<n>".
  */
 const maxBodyBytes = 256 * 1024;
 /** With 64 connections that wait for their answers, seldom more than 64 are needed; 128 and 2,000 deliver the same. */
@@ -24,6 +28,8 @@ for (let n = 0; n < tenantCount; n++) {
 
 const policy = createAddressPolicy({ localMode: true, allowTargets: [], ownListeners: [] });
 const transport = createTransport({ policy, clock: systemClock });
+const agent = new http.Agent({ keepAlive: true, scheduling: "lifo", maxFreeSockets: 256 });
+const deliver = process.argv[3] === "node" ? sendByNode : sendByOwn;
 const headers = { "Content-Type": "application/json" };
 
 interface Waiting {
@@ -40,7 +46,7 @@ function dispatch(): void {
   while (inFlight < maxInFlight && first < queue.length) {
     const { url, body } = queue[first++] as Waiting;
     inFlight++;
-    void transport.send({ url, headers, body }).then(() => {
+    void deliver(url, body).then(() => {
       inFlight--;
       dispatch();
     });
@@ -49,6 +55,21 @@ function dispatch(): void {
     queue = queue.slice(first);
     first = 0;
   }
+}
+
+async function sendByOwn(url: string, body: Uint8Array): Promise<void> {
+  await transport.send({ url, headers, body });
+}
+
+function sendByNode(url: string, body: Uint8Array): Promise<void> {
+  return new Promise((resolve) => {
+    const all = { ...headers, "Content-Length": body.length };
+    const request = http.request(url, { method: "POST", agent, headers: all }, (response) => {
+      response.on("end", resolve).resume();
+    });
+    request.on("error", () => resolve());
+    request.end(body);
+  });
 }
 
 const wrapperBytes = '{"payload":'.length;

@@ -29,9 +29,13 @@ const readyPollMs = 50;
 const stopMs = 10_000;
 
 /** Starts a relay of this folder and reads its port from the first line that it prints. */
-export async function startRelay(file: "bare-relay.ts" | "trivial-relay.ts", receiverPort: number): Promise<Server> {
+export async function startRelay(
+  file: "bare-relay.ts" | "trivial-relay.ts",
+  receiverPort: number,
+  ...args: readonly string[]
+): Promise<Server> {
   const startedMs = performance.now();
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, file), String(receiverPort)], {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, file), String(receiverPort), ...args], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",
