@@ -70,7 +70,7 @@ const batchLimit = 512;
  * and no longer than this: the wait is part of every ingestion's latency.
  */
 const pausePerWork = 2;
-const longestPauseMs = 4;
+const longestPauseMs = 2;
 
 /** A pause ends as soon as so many wait: more would not make the share of each in a sync much smaller. */
 const enoughJobs = 64;
