@@ -222,6 +222,21 @@ describe("descriptors that run short", () => {
     watch.stop();
   });
 
+  test.each([
+    [13_000, 1_000],
+    [11_000, 250],
+  ])("are looked for when %i are free, every %i ms", (free, everyMs) => {
+    const { clock, table, watch } = setUp(20_000);
+    table.open = 20_000 - free;
+    clock.advance(10_000);
+    table.open = 19_990;
+    clock.advance(everyMs - 1);
+    expect(table.asked).toEqual([]);
+    clock.advance(1);
+    expect(table.asked).toHaveLength(1);
+    watch.stop();
+  });
+
   test("where the system does not tell, nothing is done", () => {
     const { clock, log } = recordLog();
     const watch = createDescriptorWatch({ clock, log, count: () => null, shed: () => 0 });
