@@ -29,6 +29,9 @@ const most = 256;
 /** Own time of attempts, on average, above and below which acceptance is narrowed and widened. */
 const lateMs = 15;
 const promptMs = 8;
+/** Only from here on it is closed: below, one at a time is few enough, and closing leaves the processor with nothing to do. */
+const veryLateMs = 60;
+/** At most, in one step; the next one follows when attempts tell of it, as long after as they take. */
 const narrowing = 0.5;
 const widening = 1.1;
 
@@ -50,6 +53,7 @@ export function createBackpressure(clock: Clock): Backpressure {
   /** Below 1 it is closed. */
   let width = most;
   let closedAt = 0;
+  let narrowedAt = 0;
   let reopen: (() => void) | null = null;
   let seen = noAttempts(clock.monotonicMs());
 
@@ -62,6 +66,13 @@ export function createBackpressure(clock: Clock): Backpressure {
     reopen = width < 1 ? clock.after(longestMs, () => widen(1)) : null;
   }
 
+  function narrow(now: number, averageMs: number): void {
+    narrowedAt = now;
+    const hasStoodLong = width < 1 && now - closedAt >= longestMs;
+    const to = width * Math.max(lateMs / averageMs, narrowing);
+    widen(hasStoodLong ? 1 : Math.max(to, averageMs > veryLateMs ? narrowing : 1));
+  }
+
   function look(now: number): void {
     const { since, attempts, ownMs, newOwnMs } = seen;
     seen = noAttempts(now);
@@ -69,8 +80,7 @@ export function createBackpressure(clock: Clock): Backpressure {
     const waiting = ownMs / (now - since);
     const isLate = ownMs > lateMs * attempts && waiting > fewWaiting;
     if (isLate && newOwnMs * 2 > ownMs) {
-      const hasStoodLong = width < 1 && now - closedAt >= longestMs;
-      widen(hasStoodLong ? 1 : Math.max(width * narrowing, narrowing));
+      if (now - narrowedAt >= ownMs / attempts) narrow(now, ownMs / attempts);
     } else if (width < most && (isLate || ownMs < promptMs * attempts || waiting < fewWaiting)) {
       widen(Math.max(width * widening, 1));
     }

@@ -3,8 +3,9 @@ import { type Backpressure, createBackpressure } from "../../src/events/backpres
 import { nextEventSeq } from "../../src/lib/id.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
-/** Acceptance is narrowed by half every 20 ms, and then closed for a tenth of a second. */
-const untilClosedMs = 240;
+/** So late, attempts close acceptance: it is narrowed by half, each time when those have been answered that it let through. */
+const veryLateMs = 70;
+const untilClosedMs = 740;
 
 type Attempted = Parameters<Backpressure["attempted"]>[0];
 
@@ -44,7 +45,7 @@ test("events are accepted at once while attempts are prompt", async () => {
 
 test("none is accepted while many attempts are late by us, and all are when those are prompt again", async () => {
   const { accept, accepted, attempts, turn } = setUp();
-  attempts(10, 50, untilClosedMs);
+  attempts(10, veryLateMs, untilClosedMs);
   accept();
   accept();
   await turn();
@@ -60,7 +61,7 @@ test.each([
   ["of events from long ago", { eventSeq: 1 }],
 ])("attempts %s hold up nobody, however late they are by us", async (_, of) => {
   const { accept, accepted, attempts, turn } = setUp();
-  attempts(10, 50, 1_000, of);
+  attempts(10, veryLateMs, 1_000, of);
   accept();
   await turn();
   expect(accepted()).toBe(1);
@@ -76,16 +77,25 @@ test("few attempts that are late hold up nobody: the machine does other things",
 
 test("while attempts stay late, some events are accepted all the same", async () => {
   const { accept, accepted, attempts, turn } = setUp();
-  attempts(10, 50, untilClosedMs);
+  attempts(10, veryLateMs, untilClosedMs);
   accept();
-  attempts(10, 50, 200);
+  attempts(10, veryLateMs, 200);
   await turn();
   expect(accepted()).toBe(1);
 });
 
+test("while attempts are late, but not very, events are accepted one at a time", async () => {
+  const { accept, accepted, attempts, turn } = setUp();
+  attempts(10, 50, 2_000);
+  for (let i = 0; i < 10; i++) accept();
+  expect(accepted()).toBe(1);
+  await turn();
+  expect(accepted()).toBe(10);
+});
+
 test("when no attempt is answered any more, events are accepted again after a tenth of a second", async () => {
   const { accept, accepted, attempts, clock, turn } = setUp();
-  attempts(10, 50, untilClosedMs);
+  attempts(10, veryLateMs, untilClosedMs);
   accept();
   await turn();
   expect(accepted()).toBe(0);
