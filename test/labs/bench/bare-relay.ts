@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import http from "node:http";
 import { Elysia } from "elysia";
 import { createAddressPolicy } from "../../../src/delivery/network/address.ts";
@@ -14,20 +15,29 @@ import { receiverPath, tenantCount } from "./event.ts";
  * With "node" as its client it delivers by `node:http` instead, as it did while Postrider did so too: a measure that does not
  * move when the transport changes.
  *
- * Usage: bun bare-relay.ts <receiver port> <own|node>. Prints its own port. The API key of tenant n is "bare_<n>".
+ * Usage: bun bare-relay.ts <receiver port> <own|node>. Prints its own port. The API key of tenant n is "bare_<n>". Other
+ * receivers, one for each tenant: BARE_RELAY_URLS, and Postrider's settings of the name server and the certificates.
  */
 const maxBodyBytes = 256 * 1024;
 /** With 64 connections that wait for their answers, seldom more than 64 are needed; 128 and 2,000 deliver the same. */
 const maxInFlight = 128;
 
 const receiverPort = Number(process.argv[2]);
-const webhooks = new Map<string, string>();
-for (let n = 0; n < tenantCount; n++) {
-  webhooks.set(`Bearer bare_${n}`, `http://127.0.0.1:${receiverPort}${receiverPath(n)}`);
-}
+const ownReceivers = Array.from(
+  { length: tenantCount },
+  (_, n) => `http://127.0.0.1:${receiverPort}${receiverPath(n)}`,
+);
+const { BARE_RELAY_URLS, POSTRIDER_DNS_SERVERS, POSTRIDER_EXTRA_CA_FILE } = process.env;
+const urls: readonly string[] = BARE_RELAY_URLS === undefined ? ownReceivers : JSON.parse(BARE_RELAY_URLS);
+const webhooks = new Map(urls.map((url, n) => [`Bearer bare_${n}`, url]));
 
 const policy = createAddressPolicy({ localMode: true, allowTargets: [], ownListeners: [] });
-const transport = createTransport({ policy, clock: systemClock });
+const transport = createTransport({
+  policy,
+  clock: systemClock,
+  ...(POSTRIDER_DNS_SERVERS !== undefined && { dnsServers: [POSTRIDER_DNS_SERVERS] }),
+  ...(POSTRIDER_EXTRA_CA_FILE !== undefined && { extraCa: readFileSync(POSTRIDER_EXTRA_CA_FILE, "utf8") }),
+});
 const agent = new http.Agent({ keepAlive: true, scheduling: "lifo", maxFreeSockets: 256 });
 const deliver = process.argv[3] === "node" ? sendByNode : sendByOwn;
 const headers = { "Content-Type": "application/json" };

@@ -78,7 +78,7 @@ function fullLoad(label: string, { seconds, warmupSeconds }: Options): Phase {
 }
 
 async function measure(options: Options, receiver: Receiver, dataDir: string, results: Results): Promise<void> {
-  const bare = await startRelay("bare-relay.ts", receiver.port, options.client);
+  const bare = await startRelay("bare-relay.ts", receiver.port, { client: options.client });
   const product = options.bareOnly ? undefined : await prepareProduct(options, receiver, dataDir);
   const run = async (server: Server, phase: Phase) => {
     await Bun.sleep(pauseMs);

@@ -1,5 +1,5 @@
 import type { PhaseResult } from "./phase.ts";
-import { type Bar, bar, mb, phaseLine, warnings } from "./report.ts";
+import { type Bar, bar, mb, ms, phaseLine, warnings } from "./report.ts";
 
 export interface HttpsResult extends PhaseResult {
   /** Processor seconds of the receivers' process for each second. */
@@ -11,7 +11,11 @@ export interface HttpsResult extends PhaseResult {
   peakBytes: number;
 }
 
-const minRate = 3_000;
+/** The lower of the two counts. */
+const minRate = 7_000;
+const minShareOfBare = 0.7;
+/** At 80 % of what it delivers at most. */
+const maxEndToEndMs = 500;
 const minKeptShare = 0.95;
 
 /** NaN when nothing went out, which meets no bar. */
@@ -31,11 +35,15 @@ export function httpsLines(result: HttpsResult): string {
 }
 
 /** Judged by the full number, not by its rounded form. */
-export function judgeHttps(result: HttpsResult): Bar[] {
+export function judgeHttps(result: HttpsResult, bare: PhaseResult, most: PhaseResult): Bar[] {
   const { rate, lost, wrong, refused } = result;
+  const enough = Math.min(minRate, minShareOfBare * bare.rate);
+  const share = `${rate.toFixed(0)}, ${(rate / bare.rate).toFixed(2)} of the bare relay's`;
+  const p99 = most.endToEndP99Ms;
   const keptShare = keptShareOf(result);
   return [
-    bar("deliveries a second", rate >= minRate, rate.toFixed(0), `at least ${minRate}`),
+    bar("deliveries a second", rate >= enough, share, `at least ${enough.toFixed(0)}`),
+    bar("end to end p99 at 80 % of it", p99 < maxEndToEndMs, ms(p99), `under ${maxEndToEndMs} ms`),
     bar(
       "attempts on a kept connection",
       keptShare > minKeptShare,

@@ -28,14 +28,23 @@ const readyMs = 20_000;
 const readyPollMs = 50;
 const stopMs = 10_000;
 
+export interface RelayOptions {
+  /** By what it delivers. @default "own" */
+  client?: "own" | "node";
+  /** One receiver for each tenant. @default of the receiver port */
+  urls?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+}
+
 /** Starts a relay of this folder and reads its port from the first line that it prints. */
 export async function startRelay(
   file: "bare-relay.ts" | "trivial-relay.ts",
   receiverPort: number,
-  ...args: readonly string[]
+  { client = "own", urls, env }: RelayOptions = {},
 ): Promise<Server> {
   const startedMs = performance.now();
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, file), String(receiverPort), ...args], {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, file), String(receiverPort), client], {
+    env: { ...process.env, ...env, ...(urls && { BARE_RELAY_URLS: JSON.stringify(urls) }) },
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",
@@ -44,7 +53,7 @@ export async function startRelay(
   const { value } = await child.stdout.getReader().read();
   const port = Number(new TextDecoder().decode(value));
   if (!(port > 0)) throw new Error(`${file} did not start.`);
-  const apiKeys = Array.from({ length: tenantCount }, (_, n) => `bare_${n}`);
+  const apiKeys = Array.from({ length: urls?.length ?? tenantCount }, (_, n) => `bare_${n}`);
   return running(child, startedMs, port, apiKeys, () => "");
 }
 
