@@ -99,7 +99,13 @@ export function createConnectionPool({
       if (idle !== undefined) return idle;
       const connection = new Connection(destination.origin, fresh ? nobody : owner);
       open.add(connection);
-      dial(destination, connection);
+      try {
+        dial(destination, connection);
+      } catch (error) {
+        // A destination that cannot be dialled is a fault of the caller, and leaves nothing behind.
+        connection.end();
+        throw error;
+      }
       return connection;
     },
     idle: () => idleConnections,

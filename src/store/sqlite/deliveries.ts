@@ -210,7 +210,7 @@ export function deliveryVerbs(
             const attempt = { tenantKey, eventSeq, key: log(settlement, countedBy) };
             return { kind, attempt, ...(hasReleased && { hasReleased }) };
           },
-          isAwaited ? "soon" : "patient",
+          isAwaited ? "settlement" : "patient",
         );
         ownership.end([delivery]);
         return settled;

@@ -18,8 +18,11 @@ import { isDamage, storageDamaged } from "./damage.ts";
  * A heavy job (a batch of 1,000 events takes some 25 ms) goes alone, and before the next heavy one go all the others that
  * wait. In one commit with them, 16 batches of one account held up everybody's events for seconds.
  *
- * A patient job (the outcome of an attempt for which nothing waits) goes with the next one that somebody waits for. At 200
+ * A patient job (the settlement of an attempt for which nothing waits) goes with the next one that somebody waits for. At 200
  * events a second that makes one commit of two, each of which costs a sync.
+ *
+ * Settlements have a queue of their own, of which each commit takes so many: when 3,300 attempts to silent receivers end in the
+ * same moment, those who post need not wait until all of them are written.
  *
  * A job that is refused by a rule has not written anything and returns `refuse(error)` instead of throwing, so that
  * refusals (a tenant over its quota) cost their neighbours nothing.
@@ -35,9 +38,10 @@ export interface Writer {
 
 /**
  * `heavy`: it writes for milliseconds, and gets a commit of its own, in turn with those that all the others share.
- * `patient`: it may wait for others to share a commit with, for `patienceMs`.
+ * `settlement`: of an attempt; nobody's request waits for it, so it leaves room for those for which somebody does.
+ * `patient`: a settlement that may wait for others to share a commit with, for `patienceMs`.
  */
-export type Pace = "soon" | "heavy" | "patient";
+export type Pace = "soon" | "heavy" | "settlement" | "patient";
 
 export type Job<T> = (tx: WriteTransaction) => T | Refusal;
 
@@ -64,6 +68,9 @@ const recoveryPauseMs = 500;
 
 /** Most jobs in one commit. More would let the first wait for the last without making a job cheaper. */
 const batchLimit = 512;
+
+/** Settlements among them: some 5 ms of writing. */
+const settlementLimit = 128;
 
 /**
  * After a commit the writer pauses for twice the time that it took, so that syncing takes a third of the event loop at most,
@@ -152,8 +159,9 @@ export function createWriter({
   // The row of a new database. Without it no commit would leave a mark.
   client.run("insert or ignore into lane (id, batch, last_event_seq) select 1, 0, coalesce(max(seq), 0) from event");
   let { batch, last_event_seq: lastSeq } = readMark.get() ?? { batch: 0, last_event_seq: 0 };
-  let queue: Waiting[] = [];
+  const queue: Waiting[] = [];
   const heavyQueue: Waiting[] = [];
+  const settlements: Waiting[] = [];
   let lastWasHeavy = false;
   let scheduled = false;
   /** By `performance.now()`. A lone write after a pause goes at once; under load more of them share a commit. */
@@ -309,22 +317,27 @@ export function createWriter({
     else whenIdle?.();
   }
 
-  const isWaiting = () => queue.length > 0 || heavyQueue.length > 0;
+  const isWaiting = () => queue.length > 0 || settlements.length > 0 || heavyQueue.length > 0;
+
+  function queueFor(pace: Pace): Waiting[] {
+    if (pace === "soon") return queue;
+    return pace === "heavy" ? heavyQueue : settlements;
+  }
 
   function takeJobs(): Waiting[] {
-    const heavy = queue.length === 0 || !lastWasHeavy ? heavyQueue.shift() : undefined;
+    const othersWait = queue.length > 0 || settlements.length > 0;
+    const heavy = !othersWait || !lastWasHeavy ? heavyQueue.shift() : undefined;
     lastWasHeavy = heavy !== undefined;
     if (heavy) return [heavy];
-    const jobs = queue.length > batchLimit ? queue.splice(0, batchLimit) : queue;
-    if (jobs === queue) queue = [];
-    return jobs;
+    const settling = settlements.splice(0, settlementLimit);
+    return [...queue.splice(0, batchLimit - settling.length), ...settling];
   }
 
   function schedule(pace: Pace = "soon"): void {
     if (!scheduled) {
       scheduled = true;
       rest(pace);
-    } else if (pausing !== null && queue.length >= enoughJobs) {
+    } else if (pausing !== null && queue.length + settlements.length >= enoughJobs) {
       endRest(pausing);
     } else if (pausing !== null && isPatient && pace !== "patient") {
       clearTimeout(pausing);
@@ -352,7 +365,7 @@ export function createWriter({
       if (closed) return Promise.reject(shuttingDown());
       if (recovering) return Promise.reject(laneStopped());
       return new Promise<T>((resolve, reject) => {
-        (pace === "heavy" ? heavyQueue : queue).push({
+        queueFor(pace).push({
           job,
           resolve: resolve as (value: unknown) => void,
           reject,
@@ -362,7 +375,7 @@ export function createWriter({
       });
     },
     lagMs() {
-      const waiting = [recovering, queue[0], heavyQueue[0]].flatMap((one) => (one ? [one.since] : []));
+      const waiting = [recovering, queue[0], settlements[0], heavyQueue[0]].flatMap((one) => (one ? [one.since] : []));
       return waiting.length === 0 ? 0 : clock.monotonicMs() - Math.min(...waiting);
     },
     async close() {
