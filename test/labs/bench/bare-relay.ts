@@ -31,7 +31,7 @@ const { BARE_RELAY_URLS, POSTRIDER_DNS_SERVERS, POSTRIDER_EXTRA_CA_FILE } = proc
 const urls: readonly string[] = BARE_RELAY_URLS === undefined ? ownReceivers : JSON.parse(BARE_RELAY_URLS);
 const webhooks = new Map(urls.map((url, n) => [`Bearer bare_${n}`, url]));
 
-const policy = createAddressPolicy({ localMode: true, allowTargets: [], ownListeners: [] });
+const policy = createAddressPolicy({ localMode: false, allowTargets: ["127.0.0.0/8"], ownListeners: [] });
 const transport = createTransport({
   policy,
   clock: systemClock,
