@@ -11,6 +11,7 @@ import { say } from "./output.ts";
 import { type PhaseResult, runPhase } from "./phase.ts";
 import { machineLines, phaseLine } from "./report.ts";
 import { type Server, startProduct, startRelay } from "./servers.ts";
+import { watchedThreads } from "./threads.ts";
 
 /**
  * `bun run bench:https`: Postrider delivering to many HTTPS hosts, each with a name, a port and a certificate of its own,
@@ -77,8 +78,10 @@ async function benchHttps(options: Options): Promise<number> {
   const bare = await measureBare(options, hosts);
   say(phaseLine("bare relay", bare));
   const server = await startProduct({ dataDir: folder, source: options.source, env: hosts.env });
-  const result = await measure(options, { ...server, apiKeys }, hosts);
+  const threads = watchedThreads(server.pid);
+  const result = await measure(options, { ...server, apiKeys }, hosts, threads.atEdge);
   say(httpsLines(result));
+  say(threads.line());
   const most = await runPhase({ ...server, apiKeys, size: httpsPayloadBytes }, hosts, {
     label: "80 % of it",
     pace: (startUs) => atRate(0.8 * result.rate, startUs),
@@ -103,7 +106,12 @@ async function measureBare({ seconds, warmupSeconds }: Options, hosts: HttpsHost
   return result;
 }
 
-async function measure({ seconds, warmupSeconds }: Options, server: Server, hosts: HttpsHosts): Promise<HttpsResult> {
+async function measure(
+  { seconds, warmupSeconds }: Options,
+  server: Server,
+  hosts: HttpsHosts,
+  atEdge: () => void,
+): Promise<HttpsResult> {
   const edges: { atUs: number; cpu: number; connections: Promise<ReturnType<typeof readConnections>> }[] = [];
   const phase = await runPhase({ ...server, size: httpsPayloadBytes }, hosts, {
     label: "https",
@@ -111,6 +119,7 @@ async function measure({ seconds, warmupSeconds }: Options, server: Server, host
     warmupSeconds,
     seconds,
     atEdge() {
+      atEdge();
       edges.push({ atUs: nowUs(), cpu: hosts.meter.cpuSeconds(), connections: countConnections(server.port) });
     },
   });
