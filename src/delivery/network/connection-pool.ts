@@ -6,7 +6,7 @@ import type { Tunnels } from "./tunnel.ts";
 /** The connections of deliveries. Each belongs to one scheme, host and port, and was judged when it was made. */
 export interface ConnectionPool {
   /** A connection with nothing under way. `fresh`: a new one, which is not kept. */
-  take(destination: Destination & { readonly origin: string }, fresh: boolean): Connection;
+  take(destination: Destination, fresh: boolean): Connection;
   /** How many are kept at the moment. */
   idle(): number;
   /** Ends every connection, those in use too. */
@@ -102,9 +102,8 @@ export function createConnectionPool({
       try {
         dial(destination, connection);
       } catch (error) {
-        // A destination that cannot be dialled is a fault of the caller, and leaves nothing behind.
-        connection.end();
-        throw error;
+        // When it has a reader, who is told.
+        queueMicrotask(() => connection.fail(error instanceof Error ? error : new Error(String(error))));
       }
       return connection;
     },

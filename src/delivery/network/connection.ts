@@ -9,8 +9,10 @@ export interface AnswerReader {
   onHead(status: number, rawHeaders: readonly string[]): void;
   /** @param chunk a view, good for the time of the call */
   onBody(chunk: Uint8Array): void;
-  /** The answer is complete; the connection is no longer the reader's. */
+  /** The answer is complete. */
   onEnd(): void;
+  /** And all of the request was sent: the connection is no longer the reader's. */
+  onFree(): void;
   /** The connection has gone before the answer was complete. */
   onGone(error: Error): void;
 }
@@ -176,7 +178,7 @@ export class Connection {
 
   private onSent(): void {
     this.isSent = true;
-    if (this.isComplete) this.finish();
+    if (this.isComplete) this.free();
   }
 
   private receive(chunk: Uint8Array): void {
@@ -186,12 +188,13 @@ export class Connection {
       return;
     }
     this.heardNothing = false;
+    const wasComplete = this.isComplete;
     for (let at = 0; at < chunk.length && !this.isOver; at += pieceBytes) {
       const piece = chunk.length <= pieceBytes ? chunk : chunk.subarray(at, at + pieceBytes);
       if (this.isComplete) this.mayBeKept = false;
       else this.parse(piece);
     }
-    if (this.isComplete) this.finish();
+    if (this.isComplete && !wasComplete) this.complete();
   }
 
   private parse(piece: Uint8Array): void {
@@ -222,19 +225,28 @@ export class Connection {
 
   /** The other end sends no more: the end of an answer that did not say how long it is, or of the connection. */
   private onEnd(): void {
-    if (this.reader !== null && !this.isComplete) this.parser.finish();
+    const wasComplete = this.isComplete;
+    if (this.reader === null) {
+      this.end();
+      return;
+    }
+    if (!wasComplete) this.parser.finish();
     this.mayBeKept = false;
-    if (this.isComplete) this.finish();
-    else this.fail(hangUp);
+    if (!this.isComplete) this.fail(hangUp);
+    else if (!wasComplete) this.complete();
   }
 
   /** A receiver may answer before it has read all; it gets the rest, as long as there is time. */
-  private finish(): void {
+  private complete(): void {
+    this.reader?.onEnd();
+    if (this.isSent) this.free();
+  }
+
+  private free(): void {
     const { reader } = this;
-    if (reader === null || !this.isSent) return;
     this.reader = null;
     this.isReused = true;
     if (!this.mayBeKept || !this.owner.keep(this)) this.end();
-    reader.onEnd();
+    reader?.onFree();
   }
 }

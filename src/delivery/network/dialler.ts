@@ -6,6 +6,8 @@ import type { Tunnels } from "./tunnel.ts";
 
 /** Where a connection leads. */
 export interface Destination {
+  /** Scheme, host and port: a connection may be used for all requests that share them. */
+  readonly origin: string;
   readonly isSecure: boolean;
   readonly host: string;
   readonly port: number;
@@ -30,10 +32,30 @@ export type Dial = (destination: Destination, connection: Connection) => void;
  */
 const addressTimeoutMs = 500;
 
+/** Some 3 KB each. */
+const maxSessions = 512;
+
 export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
   const trust = trustIn(extraCa);
 
-  function dialDirectly({ isSecure, host, port, servername, lookup }: Destination, connection: Connection): void {
+  /** The latest TLS session of each origin: to resume it saves both sides half of a handshake. */
+  const sessions = new Map<string, Buffer>();
+
+  function secure({ origin, servername }: Destination, options: tls.ConnectionOptions): tls.TLSSocket {
+    const session = sessions.get(origin);
+    const socket = tls.connect({ ...options, ...trust, servername, ...(session && { session }) });
+    socket.on("session", (latest) => {
+      sessions.delete(origin);
+      for (const oldest of sessions.keys()) if (sessions.size >= maxSessions) sessions.delete(oldest);
+      sessions.set(origin, latest);
+    });
+    // It may be the session that the other end does not like.
+    socket.on("error", () => sessions.delete(origin));
+    return socket;
+  }
+
+  function dialDirectly(destination: Destination, connection: Connection): void {
+    const { isSecure, host, port, lookup } = destination;
     const to: TcpNetConnectOpts = {
       host,
       port,
@@ -42,12 +64,12 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
       autoSelectFamily: true,
       autoSelectFamilyAttemptTimeout: addressTimeoutMs,
     };
-    if (isSecure) connection.attach(tls.connect({ ...to, ...trust, servername }), "secureConnect");
+    if (isSecure) connection.attach(secure(destination, to), "secureConnect");
     else connection.attach(net.connect(to), "connect");
   }
 
   return (destination, connection) => {
-    const { isSecure, host, port, servername } = destination;
+    const { isSecure, host, port } = destination;
     // Of a proxy, loopback would be its own machine's: what listens on this one is reached without it.
     if (tunnels === null || isLoopbackHost(host)) {
       dialDirectly(destination, connection);
@@ -55,7 +77,9 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
     }
     tunnels.open({ host, port }, (error, way) => {
       if (error || !way) connection.fail(error ?? new Error("There is no way"));
-      else if (isSecure) connection.attach(tls.connect({ ...trust, socket: way, servername }), "secureConnect");
+      else if (connection.isOver) way.destroy();
+      // With the host, by which a certificate for a literal address is judged: else it would be judged by the proxy's.
+      else if (isSecure) connection.attach(secure(destination, { host, socket: way }), "secureConnect");
       else connection.attach(way, null);
     });
   };
@@ -66,7 +90,7 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
  * `rejectUnauthorized` is said so that no environment unsays it.
  */
 function trustIn(extraCa: string | undefined): tls.ConnectionOptions {
-  const trust = { rejectUnauthorized: true, minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"] } as const;
+  const trust = { rejectUnauthorized: true, minVersion: "TLSv1.2" } as const;
   if (extraCa === undefined) return { ...trust };
   const ca = [...tls.getCACertificates("default"), extraCa];
   return { ...trust, secureContext: tls.createSecureContext({ ca, minVersion: "TLSv1.2" }) };

@@ -46,8 +46,6 @@ export interface Interruption {
 export type Target =
   | (Destination & {
       readonly allowed: true;
-      /** Scheme, host and port: a connection may be used for all requests that share them. */
-      readonly origin: string;
       /** Of each request: the first line, and `Host`. */
       readonly headStart: string;
       readonly literal?: LiteralCheck;
@@ -91,6 +89,7 @@ const maxInformationalResponses = 100;
  */
 export class Exchange implements AnswerReader {
   private connection: Connection | undefined;
+  private head = "";
   private body: ResponseBody | undefined;
   private settled = false;
   private informationalResponses = 0;
@@ -116,6 +115,8 @@ export class Exchange implements AnswerReader {
       this.fail(target.refusal.noResponse, target.refusal.detail);
       return;
     }
+    // It throws for a header that cannot be sent, so it comes before anything that would have to be taken back.
+    this.head = this.headOf(target);
     this.cancelTimer = shared.clock.after(shared.timeoutMs, () => this.onTime());
     signal?.addEventListener("abort", this);
     const learning = target.literal?.learn();
@@ -149,14 +150,15 @@ export class Exchange implements AnswerReader {
       this.fail(refusal.noResponse, refusal.detail);
       return;
     }
-    const request = { head: this.headOf(target, fresh), body: this.outgoing.body };
+    const head = `${this.head}Connection: ${fresh ? "close" : "keep-alive"}\r\n\r\n`;
     const connection = pool.take(target, fresh);
     this.connection = connection;
     onConnection?.(connection.isReused);
-    connection.send(request, this);
+    connection.send({ head, body: this.outgoing.body }, this);
   }
 
-  private headOf({ headStart }: Target & { allowed: true }, fresh: boolean): string {
+  /** All but its last header. */
+  private headOf({ headStart }: Target & { allowed: true }): string {
     const { headers, body } = this.outgoing;
     let head = headStart;
     for (const name in headers) {
@@ -165,7 +167,7 @@ export class Exchange implements AnswerReader {
       validateHeaderValue(name, value);
       head += `${name}: ${value}\r\n`;
     }
-    return `${head}Content-Length: ${body.length}\r\nConnection: ${fresh ? "close" : "keep-alive"}\r\n\r\n`;
+    return `${head}Content-Length: ${body.length}\r\n`;
   }
 
   /** The status is complete, and with it the verdict; what follows concerns the attempt log. */
@@ -200,6 +202,10 @@ export class Exchange implements AnswerReader {
   }
 
   onEnd(): void {
+    this.body?.end();
+  }
+
+  onFree(): void {
     this.release();
   }
 

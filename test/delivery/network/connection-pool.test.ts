@@ -33,7 +33,8 @@ function exchange(pool: ConnectionPool, receiver: HostileReceiver | undefined, f
       onInformation() {},
       onHead() {},
       onBody() {},
-      onEnd: () => resolve(isReused),
+      onEnd() {},
+      onFree: () => resolve(isReused),
       onGone: reject,
     });
   });
@@ -156,6 +157,7 @@ test("a connection that was ended hears at most one piece of what had been read 
         onHead() {},
         onBody() {},
         onEnd() {},
+        onFree() {},
         onGone() {},
       });
     });

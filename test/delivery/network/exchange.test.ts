@@ -70,6 +70,35 @@ describe("an answer", () => {
     receiver.close();
   });
 
+  test("that comes before the request has been read is here with its body, and the rest is still sent", async () => {
+    const sizeBytes = 16 * 2 ** 20;
+    let read = 0;
+    let goOn = () => {};
+    const all = Promise.withResolvers<void>();
+    const receiver = await startHostileReceiver({
+      onConnection(peer) {
+        peer.once("data", (first) => {
+          read += first.length;
+          peer.pause();
+          peer.write(`${head(200, "Content-Length: 2")}ok`);
+          goOn = () => {
+            peer.on("data", (more) => {
+              read += more.length;
+              if (read > sizeBytes) all.resolve();
+            });
+            peer.resume();
+          };
+        });
+      },
+    });
+    const request = { ...requestTo(`http://127.0.0.1:${receiver.port}/`), body: Buffer.alloc(sizeBytes) };
+    expect(await bodyOf(await newTransport().send(request))).toBe("ok");
+    expect(read).toBeLessThan(sizeBytes);
+    goOn();
+    await all.promise;
+    receiver.close();
+  });
+
   test("of exactly 64 KiB is read whole, so that the connection can be used again", async () => {
     const receiver = await startHostileReceiver({
       onRequest: write(head(200, "Content-Length: 65536") + "a".repeat(65_536)),
@@ -184,6 +213,16 @@ describe("ending an attempt", () => {
       noResponse("connection_refused"),
     );
     expect({ timers: timers.size, listeners: listeners() }).toEqual({ timers: 0, listeners: 0 });
+  });
+
+  test("by a header that cannot be sent leaves no timer and no listener behind", async () => {
+    const { signal, listeners } = createCountingSignal();
+    const { clock, timers } = createManualClock();
+    const { receiver, url } = await startWaiting();
+    const request = { ...requestTo(url), headers: { Label: "a\r\nEvil: b" } };
+    await expect(newTransport({ clock }).send(request, signal)).rejects.toThrow(TypeError);
+    expect({ timers: timers.size, listeners: listeners() }).toEqual({ timers: 0, listeners: 0 });
+    receiver.close();
   });
 
   test("after 10 s is the default", async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type net from "node:net";
+import type { TLSSocket } from "node:tls";
 import { createAddressPolicy } from "../../../src/delivery/network/address.ts";
 import { createTransport, type Transport, type TransportOptions } from "../../../src/delivery/network/transport.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
@@ -228,6 +229,23 @@ describe("connections", () => {
     }
     expect(reused).toEqual([false, true, true]);
     expect(receiver.connections()).toBe(1);
+    receiver.close();
+  });
+
+  test("that a host closes after each answer resume their TLS session", async () => {
+    const resumed: boolean[] = [];
+    const receiver = await startHostileReceiver({
+      tls: authority.issue({ hosts: ["127.0.0.1"] }),
+      onRequest(peer) {
+        resumed.push((peer as TLSSocket).isSessionReused());
+        peer.end(head(200, "Content-Length: 0", "Connection: close"));
+      },
+    });
+    const transport = newTransport({ extraCa: authority.cert });
+    for (let i = 0; i < 3; i++) {
+      await bodyOf(await transport.send(requestTo(`https://127.0.0.1:${receiver.port}/${i}`)));
+    }
+    expect(resumed).toEqual([false, true, true]);
     receiver.close();
   });
 

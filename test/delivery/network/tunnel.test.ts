@@ -92,6 +92,16 @@ describe("a delivery through a proxy", () => {
     expect(receiver.requests()).toBe(0);
   });
 
+  test.each([
+    ["that address is delivered to", "10.1.2.3", responded(200)],
+    ["the proxy's is not", "127.0.0.1", noResponse("tls_failed", "certificate is for another host name")],
+  ])("to a literal address: whoever has a certificate for %s", async (_, certified, expected) => {
+    const receiver = await receive({ tls: authority.issue({ hosts: [certified] }) });
+    const send = through((await proxyTo(receiver.port)).url, { policy: lanPolicy });
+    expectOutcome(await send("https://10.1.2.3/"), expected);
+    expect(receiver.requests()).toBe(expected.kind === "responded" ? 1 : 0);
+  });
+
   test("is judged by its name and by an address in its URL before the proxy hears of it", async () => {
     const proxy = await proxyTo(null);
     const send = through(proxy.url);
