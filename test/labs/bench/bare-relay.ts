@@ -9,11 +9,11 @@ import { encodeEventId, nextEventSeq, randomTail } from "../../../src/lib/id.ts"
 import { receiverPath, tenantCount } from "./event.ts";
 
 /**
- * The bare relay that Postrider is measured against: the same listener, the same way to take a body, the same transport,
- * and in between a queue in memory. Nothing is stored, counted, signed, tried again or shown.
+ * The bare relay that Postrider is measured against: the same listener, the same way to take a body, and in between a queue in
+ * memory. Nothing is stored, counted, signed, tried again or shown.
  *
- * With "node" as its client it delivers by `node:http` instead, as it did while Postrider did so too: a measure that does not
- * move when the transport changes.
+ * It delivers by `node:http` ("node"), as anybody would: a measure that does not move when Postrider's transport changes. With
+ * "own" it has that transport too.
  *
  * Usage: bun bare-relay.ts <receiver port> <own|node>. Prints its own port. The API key of tenant n is "bare_<n>". Other
  * receivers, one for each tenant: BARE_RELAY_URLS, and Postrider's settings of the name server and the certificates.
