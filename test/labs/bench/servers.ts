@@ -11,7 +11,7 @@ export interface Server {
   apiKeys: readonly string[];
   meter: Meter;
   pid: number;
-  /** What it printed: at most the first 4,000 characters. */
+  /** What it printed and nobody expected: at most the first 4,000 characters. */
   said(): string;
   /** False once it has ended, for whatever reason. */
   isRunning(): boolean;
@@ -81,10 +81,18 @@ export interface ProductOptions {
   profileDir?: string | undefined;
   /** Settings beside those of every run. */
   env?: Readonly<Record<string, string>>;
+  /** Lines of its log that are as they should be; the others are `said`. @default none */
+  expected?: RegExp;
 }
 
 /** Starts Postrider in local mode and waits until it is ready. Its keys come with the tenants. */
-export async function startProduct({ dataDir, source, profileDir, env = {} }: ProductOptions): Promise<Server> {
+export async function startProduct({
+  dataDir,
+  source,
+  profileDir,
+  env = {},
+  expected,
+}: ProductOptions): Promise<Server> {
   const port = freePort();
   const profiling = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profileDir];
   const command = source ? [process.execPath, ...profiling, join(root, "src/main.ts")] : [await builtExecutable()];
@@ -103,7 +111,7 @@ export async function startProduct({ dataDir, source, profileDir, env = {} }: Pr
     stderr: "pipe",
   });
   endWithUs(child);
-  const said = collect(child);
+  const said = collect(child, expected);
   const endMs = performance.now() + readyMs;
   while (!(await isReady(port))) {
     if (child.exitCode !== null) throw new Error(`Postrider ended with ${child.exitCode}:\n${said()}`);
@@ -149,14 +157,21 @@ function running(
 
 const keptOutputChars = 4_000;
 
-/** Reads what a child prints, so that it never waits for us, and keeps the beginning. */
-function collect(child: Subprocess<"ignore", "pipe", "pipe">): () => string {
+/** Reads what a child prints, so that it never waits for us, and keeps the beginning of what is not expected. */
+function collect(child: Subprocess<"ignore", "pipe", "pipe">, expected: RegExp | undefined): () => string {
   let text = "";
+  const keep = (line: string) => {
+    if (text.length < keptOutputChars && !expected?.test(line)) text += `${line}\n`;
+  };
   const read = async (stream: ReadableStream<Uint8Array>) => {
     const decoder = new TextDecoder();
+    let begun = "";
     for await (const chunk of stream) {
-      if (text.length < keptOutputChars) text += decoder.decode(chunk, { stream: true });
+      const lines = (begun + decoder.decode(chunk, { stream: true })).split("\n");
+      begun = lines.pop() ?? "";
+      for (const line of lines) keep(line);
     }
+    if (begun !== "") keep(begun);
   };
   void read(child.stdout).catch(() => {});
   void read(child.stderr).catch(() => {});

@@ -31,6 +31,8 @@ const readers = 2;
 const hostileEvery = 10;
 /** Events a second for each hostile webhook. */
 const hostileRate = 1;
+/** What the log says of them; any other warning is a fault. */
+const ofHostileWebhooks = /"event":"webhook\.(?:more_)?failing"/;
 const refreshMs = 60 * 60_000;
 const drainMs = 60_000;
 const drainPollMs = 100;
@@ -72,7 +74,7 @@ async function soak(args: string[]): Promise<number> {
   const folder = makeDataDir(resolve(values["data-dir"] ?? folderOnDisk()));
   removeAtEnd(folder);
   say(machineLines(await describeSurroundings(folder)));
-  const server = await startProduct({ dataDir: folder, source: values.source, profileDir: undefined });
+  const server = await startProduct({ dataDir: folder, source: values.source, expected: ofHostileWebhooks });
   const { bars, samples } = await load(server, folder, minutes, rate);
   say("");
   for (const bar of bars) say(barLine(bar));
