@@ -1,3 +1,4 @@
+/// <reference path="./http-parser.d.ts" />
 import { HTTPParser } from "node:_http_common";
 import type { Socket } from "node:net";
 
@@ -244,9 +245,11 @@ export class Connection {
 
   private free(): void {
     const { reader } = this;
+    // It may have been ended for what came: by its reader, within the parser.
+    if (reader === null) return;
     this.reader = null;
     this.isReused = true;
     if (!this.mayBeKept || !this.owner.keep(this)) this.end();
-    reader?.onFree();
+    reader.onFree();
   }
 }

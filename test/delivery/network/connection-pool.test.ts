@@ -126,6 +126,26 @@ describe("kept connections", () => {
     pool.close();
   });
 
+  test("are none that were ended for their answer", async () => {
+    const { clock } = createManualClock();
+    const pool = createConnectionPool({ clock });
+    const receiver = await startHostileReceiver({});
+    const connection = pool.take(destinationOf(receiver), false);
+    connection.send(request, {
+      onInformation() {},
+      onHead: () => connection.end(),
+      onBody() {},
+      onEnd() {},
+      onFree() {},
+      onGone() {},
+    });
+    await receiver.disconnected;
+    expect(pool.idle()).toBe(0);
+    expect(await exchange(pool, receiver)).toBe(false);
+    receiver.close();
+    pool.close();
+  });
+
   test("end with the pool, and its timer too", async () => {
     const { clock, timers } = createManualClock();
     const pool = createConnectionPool({ clock });
