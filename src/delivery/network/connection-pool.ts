@@ -102,7 +102,7 @@ export function createConnectionPool({
       try {
         dial(destination, connection);
       } catch (error) {
-        // When it has a reader, who is told.
+        // Not before the caller has sent its request, whose reader is to be told.
         queueMicrotask(() => connection.fail(error instanceof Error ? error : new Error(String(error))));
       }
       return connection;

@@ -1,6 +1,7 @@
 import net, { type LookupFunction, type TcpNetConnectOpts } from "node:net";
 import tls from "node:tls";
 import { isLoopbackHost } from "../../lib/cidr.ts";
+import { forgetOldest } from "../../lib/forget-oldest.ts";
 import type { Connection } from "./connection.ts";
 import type { Tunnels } from "./tunnel.ts";
 
@@ -46,7 +47,7 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
     const socket = tls.connect({ ...options, ...trust, servername, ...(session && { session }) });
     socket.on("session", (latest) => {
       sessions.delete(origin);
-      for (const oldest of sessions.keys()) if (sessions.size >= maxSessions) sessions.delete(oldest);
+      if (sessions.size >= maxSessions) forgetOldest(sessions);
       sessions.set(origin, latest);
     });
     // It may be the session that the other end does not like.

@@ -1,5 +1,6 @@
 import { isIP, type LookupFunction } from "node:net";
 import type { Clock } from "../../lib/clock.ts";
+import { forgetOldest } from "../../lib/forget-oldest.ts";
 import { type AddressPolicy, literalIn, portOf, withoutTrailingDot } from "./address.ts";
 import { createConnectionPool } from "./connection-pool.ts";
 import {
@@ -172,8 +173,3 @@ function createCheckedLookup(url: URL, policy: AddressPolicy, resolver: Resolver
 
 const refusalFor = (rule: string) =>
   new LookupError("address_not_public", rule === "address_not_public" ? undefined : rule.replaceAll("_", " "));
-
-function forgetOldest(targets: Map<string, Target>): void {
-  const oldest = targets.keys().next();
-  if (!oldest.done) targets.delete(oldest.value);
-}
