@@ -34,7 +34,7 @@ export function makeEarlierDatabase(dataDir: string, { schema, events, payloadBy
     const last = Math.min(events, first + eventsInOneGo - 1);
     addEvents(client, first, last, payloadBytes);
   }
-  client.run("insert or ignore into lane select 1, 1, coalesce(max(seq), 0) from event");
+  client.run("insert or ignore into lane (id, batch, last_event_seq) select 1, 1, coalesce(max(seq), 0) from event");
   addBooks(client, schema);
   client.run("pragma wal_checkpoint(truncate)");
   client.close();

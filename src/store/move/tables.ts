@@ -59,7 +59,10 @@ export type TableName = (typeof tableNames)[number];
 export const ownTables = ["lane", "vault_check"] as const;
 
 /** Columns that only one backend has, and can make. */
-export const ownColumns: Partial<Record<TableName, readonly string[]>> = { event: ["checksum"] };
+export const ownColumns: Partial<Record<TableName, readonly string[]>> = {
+  event: ["checksum"],
+  delivery: ["filed"],
+};
 
 /** How far a table is copied. */
 export interface Progress {

@@ -41,7 +41,7 @@ const heavyEvents = 50;
 
 /** Events as they are taken in: what runs for each of them is prepared SQL (architecture, "SQL"). */
 export function acceptanceVerbs(
-  { client, db, writer, hold, rowKeys, ownership }: Connection,
+  { client, db, writer, hold, rowKeys, ownership, filing }: Connection,
   failures: FailureLedger,
   { mayGrow }: Growth,
 ): Pick<EventVerbs, "acceptEvents" | "acceptOwnEvent"> {
@@ -51,18 +51,18 @@ export function acceptanceVerbs(
   );
   const insertPending = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at,
-       type_hash, order_hash)
-     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5, ?6, ?7)`,
+       type_hash, order_hash, filed)
+     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5, ?6, ?7, 0)`,
   );
   const insertUndeliverable = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, finished_at,
-       error_reason, error_code, type_hash, failure_key)
-     values (?1, ?2, ?3, ?4, 2, 1, 0, 0, ?5, ?6, ?7, ?8, ?9)`,
+       error_reason, error_code, type_hash, failure_key, filed)
+     values (?1, ?2, ?3, ?4, 2, 1, 0, 0, ?5, ?6, ?7, ?8, ?9, 0)`,
   );
 
   const insertSkipped = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, type_hash)
-     values (?1, ?2, ?3, 3, 1, 0, 0, ?4, ?5)`,
+    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, type_hash, filed)
+     values (?1, ?2, ?3, 3, 1, 0, 0, ?4, ?5, 0)`,
   );
 
   const apiKeyOf = createApiKeyReader(client);
@@ -104,6 +104,7 @@ export function acceptanceVerbs(
         : countEvent(held.counters, ingestedAtMs(eventSeq), records);
       for (const record of records) {
         const deliveryKey = rowKeys.nextDelivery();
+        filing.add(tenant.key, deliveryKey);
         if (record.state === "SKIPPED") {
           insertSkipped.run(deliveryKey, tenant.key, eventSeq, record.finishedAt, typeHash);
           continue;

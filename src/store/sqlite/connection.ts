@@ -3,6 +3,7 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { AuditLog } from "./audit-log.ts";
 import type { BillingRows } from "./billing-rows.ts";
 import type { DamageReport } from "./damage.ts";
+import type { Filing } from "./filing.ts";
 import type { HoldTenant } from "./held-tenants.ts";
 import type { BooksFile } from "./open-books.ts";
 import type { Ownership } from "./ownership.ts";
@@ -19,6 +20,7 @@ export interface Connection {
   readonly hold: HoldTenant;
   readonly rowKeys: RowKeys;
   readonly ownership: Ownership;
+  readonly filing: Filing;
   readonly billing: BillingRows;
   readonly books: BooksFile;
   readonly audit: AuditLog;

@@ -21,7 +21,7 @@ const forgottenAtOnce = 10;
 
 /** How deliveries end. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
 export function deliveryVerbs(
-  { client, writer, hold, rowKeys, ownership, reportDamage }: Connection,
+  { client, writer, hold, rowKeys, ownership, filing, reportDamage }: Connection,
   ledger: ReplayLedger,
   failures: FailureLedger,
   waiting: WaitingRecords,
@@ -47,7 +47,7 @@ export function deliveryVerbs(
   /** Of the same event for the same URL, as it was registered again. */
   const selectSuccessor = client.prepare<{ key: number }, [number, number, string]>(
     `select delivery.key from delivery join webhook on webhook.key = delivery.webhook_key
-     where delivery.tenant_key = ?1 and event_seq = ?2 and url = ?3 and removed_at is null`,
+     where delivery.tenant_key = ?1 and filed = 1 and event_seq = ?2 and url = ?3 and removed_at is null`,
   );
 
   // The record has counted this attempt by then, and any other that settled since this one was read from the queue.
@@ -179,7 +179,8 @@ export function deliveryVerbs(
   }
 
   /** Of the record that goes on for the URL of a removed webhook, registered again; it has counted the attempt by then. */
-  function countForSuccessor({ tenantKey, eventSeq, url }: DueDelivery): number | null {
+  function countForSuccessor(tx: WriteTransaction, { tenantKey, eventSeq, url }: DueDelivery): number | null {
+    filing.file(tx, tenantKey);
     const successor = selectSuccessor.get(tenantKey, eventSeq, url);
     if (successor) countLateAttempt.run(successor.key);
     return successor?.key ?? null;
@@ -205,7 +206,7 @@ export function deliveryVerbs(
             const change = settleRecord(tx, held, settlement);
             const { kind, isLate } = change;
             const hasReleased = release(tx, delivery, change);
-            const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
+            const countedBy = (isLate && countForSuccessor(tx, delivery)) || delivery.deliveryKey;
             const { tenantKey, eventSeq } = delivery;
             const attempt = { tenantKey, eventSeq, key: log(settlement, countedBy) };
             return { kind, attempt, ...(hasReleased && { hasReleased }) };

@@ -21,6 +21,7 @@ import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
 import type { AttemptRow } from "./list-steps.ts";
+import { listedOf } from "./listed.ts";
 import { type RecordFilter, stateNumber } from "./queries.ts";
 import type { RecordPlace, RecordRow, RecordStepParams } from "./record-steps.ts";
 import { wholeLabel } from "./replay-rows.ts";
@@ -40,7 +41,7 @@ export function eventVerbs(
   connection: Connection,
   clock: Pick<Clock, "monotonicMs">,
 ): Omit<EventVerbs, "acceptEvents" | "acceptOwnEvent"> & FailureVerbs {
-  const { db, queries, reader, reportDamage } = connection;
+  const { db, queries, reader, filing, reportDamage } = connection;
 
   const searches = createFairQueue({ slots: 1, maxWaiting: mostWaiting });
 
@@ -113,6 +114,7 @@ export function eventVerbs(
   return {
     page: (query) =>
       readOrRefuse(listDamaged(query.tenantKey), async () => {
+        await filing.whenFiled(query.tenantKey);
         const filter = await filterOf(query);
         const offset = query.page * query.size;
         const { tenantKey, payload = "whole" } = query;
@@ -165,13 +167,14 @@ export function eventVerbs(
       }),
 
     records: (tenantKey, eventId) =>
-      readOrRefuse(eventDamaged(eventId), () => {
+      readOrRefuse(eventDamaged(eventId), async () => {
         const eventSeq = ownSeq(tenantKey, eventId);
         if (eventSeq === null) return null;
+        await filing.whenFiled(tenantKey);
         const keys = db
           .select({ key: t.delivery.key, eventSeq: t.delivery.eventSeq })
           .from(t.delivery)
-          .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, eventSeq)))
+          .where(and(listedOf(tenantKey), eq(t.delivery.eventSeq, eventSeq)))
           .orderBy(asc(t.delivery.key))
           .all();
         const all = recordList(keys, true, { tenantKey, payload: "whole", state: null, errorCode: null });
@@ -203,9 +206,10 @@ export function eventVerbs(
       }),
 
     previewDelivery: (tenantKey, eventId) =>
-      readOrRefuse(eventDamaged(eventId), () => {
+      readOrRefuse(eventDamaged(eventId), async () => {
         const found = ownEvent(tenantKey, eventId);
         if (!found) return null;
+        await filing.whenFiled(tenantKey);
         const newest = db
           .select({
             key: t.delivery.key,
@@ -222,7 +226,7 @@ export function eventVerbs(
           .innerJoin(t.event, eq(t.event.seq, t.delivery.eventSeq))
           .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
           .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
-          .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
+          .where(and(listedOf(tenantKey), eq(t.delivery.eventSeq, found.seq)))
           .orderBy(desc(t.delivery.key))
           .limit(1)
           .get();

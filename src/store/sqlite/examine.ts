@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
+import { fileLeftOver } from "./filing.ts";
 import { databaseFile, sqliteVersion } from "./open.ts";
 
 export interface Examination {
@@ -30,6 +31,7 @@ export function examineDatabase(dataDir: string): Examination {
 
 /** Where rows and what is kept beside them do not agree, in words. */
 export function findMiscounts(client: Database): string[] {
+  fileLeftOver(client);
   const lost = client.prepare<{ fault: string }, []>(torn).all();
   const counters = client.prepare<{ tenant: string }, []>(miscounted).all();
   return [
@@ -44,7 +46,7 @@ const torn = `
   where event.tenant_key is not delivery.tenant_key
   union all
   select 'an event has no delivery' from event where not exists (
-    select 1 from delivery where delivery.tenant_key = event.tenant_key and delivery.event_seq = event.seq)
+    select 1 from delivery where delivery.tenant_key = event.tenant_key and filed = 1 and delivery.event_seq = event.seq)
   union all
   select 'an event has no tenant' from event where tenant_key not in (select key from tenant)`;
 
@@ -56,8 +58,8 @@ const miscounted = `
   select tenant.id as tenant from tenant join tenant_usage usage on usage.tenant_key = tenant.key
   where tenant.deleted_at is null and (
     usage.events <> (select count(*) from (
-      select 1 from delivery where delivery.tenant_key = tenant.key group by event_seq)) or
-    usage.pending <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 0) or
-    usage.delivered <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 1) or
-    usage.failed <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 2) or
-    usage.skipped <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 3))`;
+      select 1 from delivery where delivery.tenant_key = tenant.key and filed = 1 group by event_seq)) or
+    usage.pending <> (select count(*) from delivery where delivery.tenant_key = tenant.key and filed = 1 and state = 0) or
+    usage.delivered <> (select count(*) from delivery where delivery.tenant_key = tenant.key and filed = 1 and state = 1) or
+    usage.failed <> (select count(*) from delivery where delivery.tenant_key = tenant.key and filed = 1 and state = 2) or
+    usage.skipped <> (select count(*) from delivery where delivery.tenant_key = tenant.key and filed = 1 and state = 3))`;

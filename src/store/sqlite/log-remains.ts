@@ -38,15 +38,16 @@ const tableLeaf = 13;
 const integerBytes = [0, 1, 2, 3, 4, 6, 8];
 
 /**
- * From a page of `lane`, which has one row: null (the id, which is the row's number), batch, last event.
+ * From a page of `lane`, which has one row: null (the id, which is the row's number), batch, last event, and the last record
+ * that is filed, which no commit of an earlier program had.
  * @returns 0 for any other page
  */
 function batchIn(page: Buffer): number {
   if (page[0] !== tableLeaf || page.readUInt16BE(3) !== 1) return 0;
-  // The lengths before the record, and its row's number, are of a byte each, as is its header: three types.
+  // The lengths before the record, and its row's number, are of a byte each, as is its header: three types, or four.
   const record = page.readUInt16BE(8) + 2;
   const [headerBytes = 0, , type = 0] = page.subarray(record, record + 4);
-  if (headerBytes !== 4) return 0;
+  if (headerBytes !== 4 && headerBytes !== 5) return 0;
   if (type === 9) return 1;
   const bytes = integerBytes[type] ?? 0;
   if (bytes === 0) return 0;

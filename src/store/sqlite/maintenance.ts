@@ -37,7 +37,7 @@ const tenantTables = [
 ] as const;
 
 export function maintenanceVerbs(
-  { client, writer, reader, reportDamage }: Connection,
+  { client, writer, reader, filing, reportDamage }: Connection,
   { checkpoints, masterKey }: { checkpoints: Checkpoints; masterKey?: MasterKeyCheck },
 ): Omit<MaintenanceVerbs, "forgetWebhooks"> & Pick<TenantVerbs, "eraseDeleted"> {
   const nextDeleted = client.prepare<{ key: number }, [string]>(
@@ -45,10 +45,12 @@ export function maintenanceVerbs(
      order by deleted_at limit 1`,
   );
   const someEvents = client.prepare<{ seq: number }, [number, number]>(
-    "select distinct event_seq as seq from delivery where tenant_key = ?1 order by event_seq limit ?2",
+    "select distinct event_seq as seq from delivery where tenant_key = ?1 and filed = 1 order by event_seq limit ?2",
   );
   const deleteAttempts = client.prepare("delete from attempt where event_seq = ?1");
-  const deleteDeliveries = client.prepare("delete from delivery where tenant_key = ?1 and event_seq = ?2");
+  const deleteDeliveries = client.prepare(
+    "delete from delivery where tenant_key = ?1 and filed = 1 and event_seq = ?2",
+  );
   const deleteEvent = client.prepare("delete from event where seq = ?1");
   const deleteSome = tenantTables.map((table) =>
     client.prepare(`delete from ${table} where rowid in (select rowid from ${table} where tenant_key = ?1 limit ?2)`),
@@ -107,7 +109,9 @@ export function maintenanceVerbs(
   let closing: Promise<void> | null = null;
 
   async function end(): Promise<void> {
+    const filed = filing.close();
     await writer.close();
+    await filed;
     await reader.close();
     try {
       if (checkpoints === "own") client.run("pragma wal_checkpoint(truncate)");
@@ -122,9 +126,11 @@ export function maintenanceVerbs(
     async eraseDeleted(limit) {
       let key: number | null = null;
       try {
-        return await writer.submit<boolean>(() => {
+        return await writer.submit<boolean>((tx) => {
           key = nextDeleted.get(JSON.stringify([...unerasable]))?.key ?? null;
-          return key === null ? false : eraseSome(key, limit);
+          if (key === null) return false;
+          filing.file(tx, key);
+          return eraseSome(key, limit);
         });
       } catch (error) {
         if (!isStorageDamaged(error) || key === null) throw error;

@@ -29,6 +29,7 @@ import audit from "../../../drizzle/sqlite/migrations/0026_audit.sql" with { typ
 import keptOtherwise from "../../../drizzle/sqlite/migrations/0027_kept_otherwise.sql" with { type: "text" };
 import mail from "../../../drizzle/sqlite/migrations/0028_mail.sql" with { type: "text" };
 import payloadsErased from "../../../drizzle/sqlite/migrations/0029_payloads_erased.sql" with { type: "text" };
+import filed from "../../../drizzle/sqlite/migrations/0030_filed.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
@@ -38,7 +39,7 @@ export interface Migration {
   readonly name: string;
   readonly sql: string;
   /**
-   * Tables that it rebuilds and that may be large, with the word for their rows. They are carried over in steps
+   * Tables of which it rebuilds rows or indexes and that may be large, with the word for their rows. That is done in steps
    * (`migration-steps.ts`) and not in one transaction.
    */
   readonly moves?: Readonly<Record<string, string>>;
@@ -80,6 +81,7 @@ export const migrations: readonly Migration[] = [
   { name: "0027_kept_otherwise", sql: keptOtherwise },
   { name: "0028_mail", sql: mail },
   { name: "0029_payloads_erased", sql: payloadsErased },
+  { name: "0030_filed", sql: filed, moves: { delivery: "deliveries" } },
 ];
 
 /**

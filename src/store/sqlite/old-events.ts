@@ -79,7 +79,7 @@ export function measuredRecords(
       client
         .query<MeasuredRecord, [number, number, number]>(
           `select d.event_seq as eventSeq,
-             (select count(*) from delivery other where other.tenant_key = ?1 and other.event_seq = d.event_seq) as records,
+             (select count(*) from delivery other where other.tenant_key = ?1 and other.filed = 1 and other.event_seq = d.event_seq) as records,
              length(event.payload) + coalesce(length(event.type), 0) + coalesce(length(event.trace), 0)
                + coalesce(length(event.ordering_key), 0) as eventBytes,
              coalesce(length(d.error_reason), 0) + 4 * coalesce(length(d.error_code), 0) as recordBytes,
@@ -88,7 +88,7 @@ export function measuredRecords(
                 + coalesce(length(error_code), 0) + coalesce(length(answer_head), 0)), 0)
               from attempt where event_seq = d.event_seq) as attemptBytes
            from (select event_seq, key from delivery
-                 where tenant_key = ?1 and event_seq > ?2 and key % ?3 = 0 order by event_seq limit ${measuredAtOnce}) listed
+                 where tenant_key = ?1 and filed = 1 and event_seq > ?2 and key % ?3 = 0 order by event_seq limit ${measuredAtOnce}) listed
              join delivery d on d.key = listed.key join event on event.seq = d.event_seq
            order by d.event_seq`,
         )

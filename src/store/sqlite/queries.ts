@@ -10,6 +10,7 @@ import { type MinuteRange, type MinuteRow, sumMinutes } from "../sum-minutes.ts"
 import { unlessDamaged } from "./damage.ts";
 import { failureQueries } from "./failure-queries.ts";
 import { stepQueries } from "./list-steps.ts";
+import { listedOf } from "./listed.ts";
 import { keptAnswers, measuredRecords, oldEvents } from "./old-events.ts";
 import type { RecordPlace } from "./record-steps.ts";
 import * as t from "./schema.ts";
@@ -63,8 +64,10 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
   function matching(filter: RecordFilter): SQL | undefined {
     // What a replay began is less than what is in any state: without statistics the planner would not know.
     const unlessOfReplay = (column: AnyColumn) => (filter.replayKey === undefined ? sql`${column}` : sql`+${column}`);
+    // The other indexes have a record from its first failure or replay on.
+    const isByOther = filter.replayKey !== undefined || filter.failure !== undefined;
     return and(
-      eq(t.delivery.tenantKey, filter.tenantKey),
+      isByOther ? eq(t.delivery.tenantKey, filter.tenantKey) : listedOf(filter.tenantKey),
       filter.replayKey === undefined ? undefined : eq(t.delivery.replayKey, filter.replayKey),
       filter.state === undefined ? undefined : eq(unlessOfReplay(t.delivery.state), filter.state),
       filter.fromSeq === undefined ? undefined : gte(t.delivery.eventSeq, filter.fromSeq),
@@ -207,7 +210,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       const seqs = db
         .selectDistinct({ seq: eventSeq })
         .from(t.delivery)
-        .where(and(eq(t.delivery.tenantKey, tenantKey), gt(eventSeq, afterSeq)))
+        .where(and(listedOf(tenantKey), gt(eventSeq, afterSeq)))
         .orderBy(asc(eventSeq))
         .limit(events)
         .all()
@@ -216,7 +219,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       const inRecords = db
         .selectDistinct({ key: webhookKey })
         .from(t.delivery)
-        .where(and(eq(t.delivery.tenantKey, tenantKey), gt(eventSeq, afterSeq), lte(eventSeq, last)))
+        .where(and(listedOf(tenantKey), gt(eventSeq, afterSeq), lte(eventSeq, last)))
         .all();
       const inAttempts = db
         .selectDistinct({ key: t.attempt.webhookKey })

@@ -176,7 +176,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
     unlessDamaged(() =>
       db.get<{ url: string } | null>(
         sql`select url from webhook where key = (select webhook_key from delivery indexed by delivery_by_tenant
-            where tenant_key = ${tenantKey} and event_seq = ${eventSeq} and key = ${key})`,
+            where tenant_key = ${tenantKey} and filed = 1 and event_seq = ${eventSeq} and key = ${key})`,
       ),
     );
 
@@ -184,7 +184,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
     !!unlessDamaged(() =>
       db.get(
         sql`select 1 from delivery indexed by delivery_by_state
-            where tenant_key = ${tenantKey} and state = ${state} and event_seq = ${eventSeq} and key = ${key}`,
+            where tenant_key = ${tenantKey} and filed = 1 and state = ${state} and event_seq = ${eventSeq} and key = ${key}`,
       ),
     );
 

@@ -43,7 +43,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
   const nextIn = (index: string, condition: string) =>
     client.prepare<{ seq: number }, SelectionValues>(
       `select distinct event_seq as seq from delivery indexed by ${index}
-       where tenant_key = ?1 ${condition} and event_seq > ?2 and event_seq <= ?3
+       where tenant_key = ?1 and filed = 1 ${condition} and event_seq > ?2 and event_seq <= ?3
          and (?5 is null or webhook_key in (select value from json_each(?5))) and (?6 is null or type_hash = ?6)
          and (?7 = ${ever} or state = 2 and finished_at <= ?7) and (?8 is null or error_code = ?8)
          and (?9 is null or status_code = ?9)
@@ -55,7 +55,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
   const seqBehind = (which: string) =>
     client.prepare<{ seq: number }, [number, number, number]>(
       `select event_seq as seq from delivery
-       where tenant_key = ?1 ${which} and event_seq > ?2 and event_seq <= ?3 order by event_seq limit 1 offset ${lookedAtOnce}`,
+       where tenant_key = ?1 and filed = 1 ${which} and event_seq > ?2 and event_seq <= ?3 order by event_seq limit 1 offset ${lookedAtOnce}`,
     );
   const behind = { ofAll: seqBehind(""), ofFailed: seqBehind("and state = 2") };
 

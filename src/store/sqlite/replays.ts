@@ -65,7 +65,7 @@ export function replayVerbs(
   failures: FailureLedger,
   { mayGrow }: Growth,
 ): Omit<ReplayVerbs, keyof CancelledRuns> {
-  const { client, writer, hold, rowKeys, ownership, reportDamage, audit } = connection;
+  const { client, writer, hold, rowKeys, ownership, filing, reportDamage, audit } = connection;
 
   const insert = client.prepare(
     `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at, filter)
@@ -104,7 +104,7 @@ export function replayVerbs(
     `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey, attempts_in_run as attemptsInRun,
        next_attempt_at as nextAttemptAt, error_reason as errorReason, error_code as errorCode, status_code as statusCode, before,
        failure_key as failureKey, order_hash as orderHash
-     from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
+     from delivery where tenant_key = ?1 and filed = 1 and event_seq = ?2 order by key`,
   );
   const contentOf = client.prepare<{ type: string | null; payloadErased: number }, [number]>(
     "select type, length(payload) = 0 as payloadErased from event where seq = ?1",
@@ -124,7 +124,7 @@ export function replayVerbs(
      values (?1, ?2, ?3, ?4, 0, 1, 0,
        (select coalesce(max(number), 0) from attempt join webhook on webhook.key = attempt.webhook_key
         where attempt.tenant_key = ?2 and attempt.event_seq = ?3 and webhook.url = ?5),
-       ?6, ?7, ?8, (select type_hash from delivery where tenant_key = ?2 and event_seq = ?3 limit 1), ?9)`,
+       ?6, ?7, ?8, (select type_hash from delivery where tenant_key = ?2 and filed = 1 and event_seq = ?3 limit 1), ?9)`,
   );
   const selection = createReplaySelection(connection);
   const use = createWebhookUse(client);
@@ -233,8 +233,9 @@ export function replayVerbs(
       const replay = nextTurn.get();
       if (!replay) return null;
       turn.key = replay.key;
-      const held = hold(tx, replay.tenantKey);
       const { tenantKey, tenantId } = replay;
+      const held = hold(tx, tenantKey);
+      filing.file(tx, tenantKey);
       if (held.gone) {
         move(replay.key, cancel(replay, tx.now), noneDone);
         return { replay: toReplay(byKey.get(replay.key)), ...toRefs(tenantKey, createQueued()), tenantId, tenantKey };
@@ -263,6 +264,7 @@ export function replayVerbs(
     replayEvent: (tenantKey, replay, now, act) =>
       writer.submit<Requeued>((tx) => {
         const held = hold(tx, tenantKey);
+        filing.file(tx, tenantKey);
         const seq = held.gone ? null : findOwnEvent(tenantKey, replay.eventId ?? "");
         const event = seq === null ? null : { seq, ...replayed(tenantKey, seq, replay.filter) };
         const start = startSingleReplay(held, event, mayGrow());
@@ -294,6 +296,7 @@ export function replayVerbs(
 
     async startReplay(tenantKey, replay, now, limits, act) {
       const { fromSeq, toSeq } = selection.rangeOf(replay);
+      await filing.whenFiled(tenantKey);
       const selected = await selection.count(tenantKey, replay);
       return writer.submit<Replay>((tx) => {
         const { perDay } = limits;
@@ -324,6 +327,7 @@ export function replayVerbs(
     },
 
     async previewReplay(tenantKey, replay) {
+      await filing.whenFiled(tenantKey);
       if (replay.kind !== "single") {
         const [selected, payloadsErased] = await Promise.all([
           selection.count(tenantKey, replay),

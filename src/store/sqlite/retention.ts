@@ -31,15 +31,15 @@ interface OldRecordRow {
 }
 
 export function retentionVerbs(
-  { client, writer, reader, hold, reportDamage }: Connection,
+  { client, writer, reader, hold, filing, reportDamage }: Connection,
   failures: FailureLedger,
 ): RetentionVerbs {
   const recordsOf = client.prepare<OldRecordRow, [number, number]>(
     `select state, finished_at as finishedAt, failure_key as failureKey from delivery
-     where tenant_key = ?1 and event_seq = ?2`,
+     where tenant_key = ?1 and filed = 1 and event_seq = ?2`,
   );
   const deleteAttempts = client.prepare("delete from attempt where event_seq = ?1");
-  const deleteRecords = client.prepare("delete from delivery where tenant_key = ?1 and event_seq = ?2");
+  const deleteRecords = client.prepare("delete from delivery where tenant_key = ?1 and filed = 1 and event_seq = ?2");
   const deleteEvent = client.prepare("delete from event where seq = ?1 and tenant_key = ?2");
   const erasePayload = client.prepare(
     "update event set payload = x'', checksum = null where seq = ?1 and tenant_key = ?2 and length(payload) > 0",
@@ -78,6 +78,7 @@ export function retentionVerbs(
     const inOne = (some: readonly number[]) =>
       writer.submit<number>((tx) => {
         const held = hold(tx, tenantKey);
+        filing.file(tx, tenantKey);
         return held.gone ? 0 : some.filter((seq) => step(tx, held, seq)).length;
       });
     try {
@@ -134,6 +135,7 @@ export function retentionVerbs(
     async storageOf(tenantKey) {
       const counters = countersOf.get(tenantKey);
       if (!counters) return 0;
+      await filing.whenFiled(tenantKey);
       return measureStorage(recordsIn(counters), rowSizes, (afterSeq, step) =>
         reader.run("measuredRecords", { tenantKey, afterSeq, step }),
       );

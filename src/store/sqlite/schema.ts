@@ -18,6 +18,8 @@ export const lane = sqliteTable(
     id: integer("id").primaryKey(),
     batch: integer("batch").notNull(),
     lastEventSeq: integer("last_event_seq").notNull(),
+    /** Key of the delivery up to which all are filed (`filing.ts`). */
+    filedTo: integer("filed_to").notNull().default(0),
   },
   (t) => [check("lane_is_one_row", sql`${t.id} = 1`)],
 );
@@ -299,10 +301,14 @@ export const delivery = sqliteTable(
     failureKey: integer("failure_key"),
     /** Of the line in which it waits, and null once it has ended. The next attempt has no time while it is held back. */
     orderHash: integer("order_hash"),
+    /** False while it is missing in the lists of its account (`filing.ts`), as every fresh record is for a moment. */
+    filed: integer("filed", { mode: "boolean" }).notNull().default(true),
   },
   (t) => [
     // `key` orders the records of one event, the last two let a filtered walk stay inside the index.
-    index("delivery_by_tenant").on(t.tenantKey, sql`${t.eventSeq} desc`, t.key, t.webhookKey, t.typeHash),
+    index("delivery_by_tenant")
+      .on(t.tenantKey, sql`${t.eventSeq} desc`, t.key, t.webhookKey, t.typeHash)
+      .where(sql`${t.filed} = 1`),
     // What has a failure is little, and the rest of it lets a walk filtered by anything else stay inside.
     index("delivery_by_code")
       .on(t.tenantKey, t.errorCode, sql`${t.eventSeq} desc`, t.key, t.statusCode, t.webhookKey, t.typeHash, t.state)
@@ -310,7 +316,7 @@ export const delivery = sqliteTable(
     index("delivery_by_failure")
       .on(t.tenantKey, t.failureKey, sql`${t.eventSeq} desc`, t.key, t.typeHash)
       .where(sql`${t.failureKey} is not null`),
-    index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
+    index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`).where(sql`${t.filed} = 1`),
     // Of what was replayed; the last ones, again, let a filtered walk stay inside.
     index("delivery_by_replay")
       .on(t.tenantKey, t.replayKey, sql`${t.eventSeq} desc`, t.key, t.state, t.webhookKey, t.typeHash)

@@ -8,11 +8,11 @@ import type { Connection } from "./connection.ts";
 import { createMinuteRows, oldMinutes } from "./minute-rows.ts";
 import * as t from "./schema.ts";
 
-export function statVerbs({ client, writer, hold, reader }: Connection): StatVerbs {
+export function statVerbs({ client, writer, hold, filing, reader }: Connection): StatVerbs {
   // The last entry of `delivery_by_state` for the state. One statement, so that both answers are of one moment.
   const selectWaiting = client.prepare<{ records: number; oldestSeq: number | null }, [number]>(
     `select pending as records,
-            (select event_seq from delivery where tenant_key = ?1 and state = ${t.statePending} order by event_seq limit 1)
+            (select event_seq from delivery where tenant_key = ?1 and filed = 1 and state = ${t.statePending} order by event_seq limit 1)
               as oldestSeq
      from tenant_usage where tenant_key = ?1`,
   );
@@ -58,6 +58,7 @@ export function statVerbs({ client, writer, hold, reader }: Connection): StatVer
     refusedEvents: async (tenantKey, month) => sumRefused(selectRefused.all(tenantKey, month)),
 
     async waiting(tenantKey) {
+      await filing.whenFiled(tenantKey);
       const { records, oldestSeq } = selectWaiting.get(tenantKey) ?? { records: 0, oldestSeq: null };
       return { records, oldestIngestedAt: oldestSeq === null ? null : ingestedAtMs(oldestSeq) };
     },

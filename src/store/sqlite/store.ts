@@ -28,6 +28,7 @@ import { deliveryVerbs } from "./deliveries.ts";
 import { eventVerbs } from "./events.ts";
 import { failingWebhookVerbs } from "./failing-webhooks.ts";
 import { createFailureLedger } from "./failure-ledger.ts";
+import { createFiling } from "./filing.ts";
 import { createTenantHolder } from "./held-tenants.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { orderVerbs } from "./lines.ts";
@@ -142,6 +143,7 @@ export function openSqliteStore({
     hold,
     rowKeys: createRowKeys(client),
     ownership: createOwnership(),
+    filing: createFiling({ client, writer, clock }),
     billing,
     books: createBooksFile(client, hold, billing),
     audit: createAuditLog(client),

@@ -2,6 +2,7 @@ import { and, asc, desc, eq, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain/delivery.ts";
 import { type Health, type LastAttempt, summarizeHealth } from "../webhook-health.ts";
+import { listedOf } from "./listed.ts";
 import * as t from "./schema.ts";
 
 export interface HealthQuery {
@@ -25,7 +26,7 @@ export function webhookHealth(
   const candidates = db
     .select({ key: t.delivery.key, webhookKey: t.delivery.webhookKey })
     .from(t.delivery)
-    .where(eq(t.delivery.tenantKey, tenantKey))
+    .where(listedOf(tenantKey))
     .orderBy(desc(t.delivery.eventSeq), asc(t.delivery.key))
     .limit(walked)
     .all();

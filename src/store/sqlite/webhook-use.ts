@@ -54,7 +54,8 @@ export function webhookUseVerbs({
   client,
   writer,
   reader,
-}: Pick<Connection, "client" | "writer" | "reader">): Pick<MaintenanceVerbs, "forgetWebhooks"> {
+  filing,
+}: Pick<Connection, "client" | "writer" | "reader" | "filing">): Pick<MaintenanceVerbs, "forgetWebhooks"> {
   const toJudge = "removed_at is not null and used is null and drained = 1 and removed_at <= ?1";
   const nextWalk = client.prepare<{ tenantKey: number; upToKey: number }, [number]>(
     `select tenant_key as tenantKey, (select max(key) from webhook) as upToKey from webhook
@@ -82,6 +83,7 @@ export function webhookUseVerbs({
         const next = nextWalk.get(now - graceMs);
         if (!next) return false;
         walk = { ...next, cursorSeq: 0, named: new Set() };
+        await filing.whenFiled(next.tenantKey);
       }
       const { tenantKey, cursorSeq: afterSeq } = walk;
       if (afterSeq !== null) {

@@ -11,7 +11,7 @@ import { webhooksOf } from "./held-tenants.ts";
 import * as t from "./schema.ts";
 import { refuse } from "./writer.ts";
 
-export function webhookVerbs({ db, writer, hold, reader, audit }: Connection): WebhookVerbs {
+export function webhookVerbs({ db, writer, hold, reader, filing, audit }: Connection): WebhookVerbs {
   const registered = webhooksOf(db);
 
   return {
@@ -20,6 +20,7 @@ export function webhookVerbs({ db, writer, hold, reader, audit }: Connection): W
     async webhookHealth(tenantKey, limits) {
       const webhooks = registered(tenantKey);
       if (webhooks.length === 0) return [];
+      await filing.whenFiled(tenantKey);
       const webhookKeys = webhooks.map(({ key }) => key);
       const healths = await reader.run("webhookHealth", { tenantKey, webhookKeys, ...limits });
       return webhooks.flatMap((webhook): WebhookHealth[] => {

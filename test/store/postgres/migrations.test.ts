@@ -61,9 +61,11 @@ describe("the schema is that of SQLite, but for", () => {
     const lacking = there.filter((name) => !here.includes(name) && !name.startsWith("tenant_usage."));
     expect(lacking.toSorted()).toEqual([
       "delivery.before",
+      "delivery.filed",
       "delivery.next_attempt_at",
       "delivery.order_hash",
       "event.checksum",
+      "lane.filed_to",
       "lane.id",
       "lane.last_event_seq",
     ]);

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { webhookMinutes } from "../../../src/store/minute-tables.ts";
 import { needleOf } from "../../../src/store/search.ts";
 import { acceptanceVerbs } from "../../../src/store/sqlite/acceptance.ts";
@@ -11,6 +12,7 @@ import type { Connection } from "../../../src/store/sqlite/connection.ts";
 import { deliveryVerbs } from "../../../src/store/sqlite/deliveries.ts";
 import { eventVerbs } from "../../../src/store/sqlite/events.ts";
 import { createFailureLedger } from "../../../src/store/sqlite/failure-ledger.ts";
+import { createFiling } from "../../../src/store/sqlite/filing.ts";
 import { createTenantHolder } from "../../../src/store/sqlite/held-tenants.ts";
 import { inboxVerbs } from "../../../src/store/sqlite/inbox.ts";
 import { maintenanceVerbs } from "../../../src/store/sqlite/maintenance.ts";
@@ -347,7 +349,8 @@ describe("query plans", () => {
     const billing = createBillingRows(client);
     const books = createBooksFile(client, hold, billing);
     const audit = createAuditLog(client);
-    const rows = { hold, rowKeys: createRowKeys(client), ownership: createOwnership(), billing, books, audit };
+    const filing = createFiling({ client, writer, clock: systemClock });
+    const rows = { hold, rowKeys: createRowKeys(client), ownership: createOwnership(), filing, billing, books, audit };
     return { client, db, writer, ...rows, queries: createQueries(db), reader, reportDamage: () => {} };
   }
 });

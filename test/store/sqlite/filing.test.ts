@@ -1,0 +1,101 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { cpSync } from "node:fs";
+import { dirname } from "node:path";
+import { examineDatabase } from "../../../src/store/sqlite/examine.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { readAll } from "../../support/read-all.ts";
+import { useSqlite } from "../../support/sqlite-store.ts";
+import { latestKey, newTenant, refusalOf, untyped } from "../../support/store-factory.ts";
+
+const sqlite = useSqlite();
+
+const url = "https://a.example";
+
+describe("a fresh record", () => {
+  /** With two accounts, and what tells which events of theirs are in no list. */
+  async function openWithTwo() {
+    const clock = createFakeClock();
+    let failing = false;
+    const { store, path } = await sqlite.store({
+      clock,
+      commit(commit) {
+        if (failing) throw Object.assign(new Error("full"), { code: "SQLITE_FULL" });
+        commit();
+      },
+    });
+    const [one, other] = [
+      await store.createTenant(newTenant({ urls: [url] }), 1),
+      await store.createTenant(newTenant({ urls: [url] }), 1),
+    ];
+    const looking = new Database(path, { readonly: true });
+    sqlite.cleanUpFirst(() => looking.close());
+    const unfiled = () =>
+      looking
+        .query<{ tenantKey: number }, []>("select tenant_key as tenantKey from delivery where filed = 0 order by key")
+        .all()
+        .map(({ tenantKey }) => tenantKey);
+    const accept = async (tenant: typeof one) => {
+      const events = [untyped(new TextEncoder().encode("{}"))];
+      return store.acceptEvents({ tenantKey: tenant.key, apiKeyId: await latestKey(store, tenant.key), events });
+    };
+    const pageOf = async ({ key }: typeof one) =>
+      (await readAll((await store.page({ tenantKey: key, page: 0, size: 10 })).records)).length;
+    return { clock, store, path, one, other, unfiled, accept, pageOf, fail: (now: boolean) => (failing = now) };
+  }
+
+  test("is filed with all the others a moment later, and then nothing is left to do", async () => {
+    const { clock, one, other, unfiled, accept, store } = await openWithTwo();
+    await accept(one);
+    await accept(other);
+    await accept(one);
+    expect(unfiled()).toEqual([one.key, other.key, one.key]);
+    clock.advance(250);
+    await store.probe();
+    expect(unfiled()).toEqual([]);
+    clock.advance(250);
+    expect(clock.timers).toBe(0);
+  });
+
+  test("is filed at once for whoever reads a list of its account, and no other is", async () => {
+    const { one, other, unfiled, accept, pageOf } = await openWithTwo();
+    await accept(one);
+    await accept(other);
+    expect(await pageOf(one)).toBe(1);
+    expect(unfiled()).toEqual([other.key]);
+    expect(await pageOf(other)).toBe(1);
+  });
+
+  test("that cannot be filed is listed as soon as it can; what was is there meanwhile", async () => {
+    const { clock, one, accept, pageOf, fail, unfiled, store } = await openWithTwo();
+    await accept(one);
+    expect(await pageOf(one)).toBe(1);
+    await accept(one);
+    fail(true);
+    expect(await pageOf(one)).toBe(1);
+    clock.advance(250);
+    for (let tries = 0; tries < 2; tries++) expect(await refusalOf(store.probe())).toStartWith("unavailable");
+    fail(false);
+    clock.advance(1_000);
+    await store.probe();
+    expect(unfiled()).toEqual([]);
+    expect(await pageOf(one)).toBe(2);
+  });
+
+  test("that a killed server has left is filed by the next one, and by whoever examines the database", async () => {
+    const { clock, path, one, accept, unfiled } = await openWithTwo();
+    await accept(one);
+    expect(unfiled()).toEqual([one.key]);
+    const left = sqlite.emptyDir();
+    cpSync(dirname(path), left, { recursive: true });
+    const examined = sqlite.emptyDir();
+    cpSync(left, examined, { recursive: true });
+
+    const { store } = openSqliteStore({ dataDir: left, clock });
+    sqlite.cleanUpFirst(() => store.close());
+    const { records } = await store.page({ tenantKey: one.key, page: 0, size: 10 });
+    expect(await readAll(records)).toHaveLength(1);
+    expect(examineDatabase(examined).faults).toEqual([]);
+  });
+});
