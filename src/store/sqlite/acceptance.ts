@@ -52,17 +52,17 @@ export function acceptanceVerbs(
   const insertPending = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at,
        type_hash, order_hash, filed)
-     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5, ?6, ?7, 0)`,
+     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5, ?6, ?7, ?8)`,
   );
   const insertUndeliverable = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, finished_at,
        error_reason, error_code, type_hash, failure_key, filed)
-     values (?1, ?2, ?3, ?4, 2, 1, 0, 0, ?5, ?6, ?7, ?8, ?9, 0)`,
+     values (?1, ?2, ?3, ?4, 2, 1, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10)`,
   );
 
   const insertSkipped = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, type_hash, filed)
-     values (?1, ?2, ?3, 3, 1, 0, 0, ?4, ?5, 0)`,
+     values (?1, ?2, ?3, 3, 1, 0, 0, ?4, ?5, ?6)`,
   );
 
   const apiKeyOf = createApiKeyReader(client);
@@ -78,6 +78,7 @@ export function acceptanceVerbs(
     isOwn = false,
   ): AcceptedEvents {
     const { tenant } = held;
+    const filed = filing.defers(events.length) ? 0 : 1;
     const takers = new Map<number, Taker>();
     const takerOf = (webhook: RegisteredWebhook): Taker => {
       const known = takers.get(webhook.key);
@@ -104,9 +105,9 @@ export function acceptanceVerbs(
         : countEvent(held.counters, ingestedAtMs(eventSeq), records);
       for (const record of records) {
         const deliveryKey = rowKeys.nextDelivery();
-        filing.add(tenant.key, deliveryKey);
+        if (filed === 0) filing.add(tenant.key, deliveryKey);
         if (record.state === "SKIPPED") {
-          insertSkipped.run(deliveryKey, tenant.key, eventSeq, record.finishedAt, typeHash);
+          insertSkipped.run(deliveryKey, tenant.key, eventSeq, record.finishedAt, typeHash, filed);
           continue;
         }
         if (record.state === "FAILED") {
@@ -124,6 +125,7 @@ export function acceptanceVerbs(
             failure.code,
             typeHash,
             failureKey,
+            filed,
           );
           const moves = movesOf(null, { state: "FAILED", failureKey });
           failures.count(tx, { tenantKey: tenant.key, eventSeq }, moves, finishedAt);
@@ -136,7 +138,7 @@ export function acceptanceVerbs(
           lines.hasHead(webhook.key, hash),
         );
         const dueAt = isHeldBack ? null : nextAttemptAt;
-        insertPending.run(deliveryKey, tenant.key, eventSeq, webhook.key, dueAt, typeHash, orderHash);
+        insertPending.run(deliveryKey, tenant.key, eventSeq, webhook.key, dueAt, typeHash, orderHash, filed);
         // Its head is a record of the webhook too, so it is a used one.
         if (isHeldBack) continue;
         const taker = takerOf(webhook);

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../../lib/clock.ts";
-import { isDamage } from "./damage.ts";
+import { type DamageReport, unlessDamaged } from "./damage.ts";
 import type { Writer, WriteTransaction } from "./writer.ts";
 
 /**
@@ -16,6 +16,11 @@ import type { Writer, WriteTransaction } from "./writer.ts";
  * `whenFiled`, or files in its own transaction. The queue goes by webhooks and a settlement by the key: both do without.
  */
 export interface Filing {
+  /**
+   * Whether the records of so many events of one account are to be filed later. A batch goes into a page together as it is,
+   * and of what waits there is an end.
+   */
+  defers(events: number): boolean;
   /** Of a record that this transaction has written with `filed = 0`. */
   add(tenantKey: number, deliveryKey: number): void;
   /** From here on this transaction finds all records of the account. */
@@ -32,6 +37,12 @@ const fileAfterMs = 250;
 /** Records in one job of the writer: a millisecond of it. */
 const recordsAtOnce = 250;
 
+/** Events of one account that are a batch. */
+const batchEvents = 20;
+
+/** Records that wait, of all accounts: as many as come in a second. */
+const mostWaiting = 10_000;
+
 /** After a failure, which a full disk may be. */
 const retryAfterMs = 1_000;
 
@@ -39,12 +50,14 @@ interface FilingDeps {
   client: Database;
   writer: Pick<Writer, "submit">;
   clock: Clock;
+  reportDamage: DamageReport;
 }
 
-export function createFiling({ client, writer, clock }: FilingDeps): Filing {
+export function createFiling({ client, writer, clock, reportDamage }: FilingDeps): Filing {
   const statements = prepare(client);
   /** Keys by account, the one that has waited longest first. */
   const waiting = new Map<number, number[]>();
+  let records = 0;
   let lastAdded = 0;
   let cancel: (() => void) | null = null;
   for (const { key, tenantKey } of statements.unfiled.all()) add(tenantKey, key);
@@ -53,6 +66,7 @@ export function createFiling({ client, writer, clock }: FilingDeps): Filing {
     const keys = waiting.get(tenantKey);
     if (keys) keys.push(deliveryKey);
     else waiting.set(tenantKey, [deliveryKey]);
+    records += 1;
     lastAdded = deliveryKey;
     cancel ??= clock.after(fileAfterMs, fileAll);
   }
@@ -62,8 +76,14 @@ export function createFiling({ client, writer, clock }: FilingDeps): Filing {
     if (!keys) return 0;
     const some = keys.splice(0, limit);
     if (keys.length === 0) waiting.delete(tenantKey);
-    tx.ifUndone(() => waiting.set(tenantKey, [...some, ...(waiting.get(tenantKey) ?? [])]));
-    for (const key of some) fileOne(statements, key);
+    records -= some.length;
+    tx.ifUndone(() => {
+      records += some.length;
+      waiting.set(tenantKey, [...some, ...(waiting.get(tenantKey) ?? [])]);
+    });
+    for (const key of some) {
+      if (!fileOne(statements, key)) reportDamage(`A record in the lists of the account with the key ${tenantKey}`);
+    }
     return some.length;
   }
 
@@ -103,13 +123,20 @@ export function createFiling({ client, writer, clock }: FilingDeps): Filing {
     }
   }
 
+  /** What the account has now; a little at a time, since others write too. */
+  async function fileOf(tenantKey: number): Promise<void> {
+    let left = waiting.get(tenantKey)?.length ?? 0;
+    while (left > 0) {
+      const filed = await writer.submit<number>((tx) => file(tx, tenantKey, recordsAtOnce));
+      left = filed === 0 ? 0 : left - filed;
+    }
+  }
+
   return {
+    defers: (events) => events < batchEvents && records < mostWaiting,
     add,
     file,
-    async whenFiled(tenantKey) {
-      if (!waiting.has(tenantKey)) return;
-      await writer.submit<void>((tx) => void file(tx, tenantKey)).catch(() => {});
-    },
+    whenFiled: (tenantKey) => fileOf(tenantKey).catch(() => {}),
     async close() {
       cancel?.();
       if (waiting.size === 0) return;
@@ -140,11 +167,6 @@ const prepare = (client: Database) => ({
   mark: client.prepare<never, [number]>("update lane set filed_to = ?1 where id = 1"),
 });
 
-/** One that is damaged stays out of the lists; who reads it by its key reports it. */
-function fileOne({ set }: ReturnType<typeof prepare>, key: number): void {
-  try {
-    set.run(key);
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-  }
-}
+/** @returns false when it is damaged: it stays out of the lists */
+const fileOne = ({ set }: ReturnType<typeof prepare>, key: number): boolean =>
+  unlessDamaged(() => set.run(key)) !== null;

@@ -261,8 +261,9 @@ export function replayVerbs(
     });
 
   return {
-    replayEvent: (tenantKey, replay, now, act) =>
-      writer.submit<Requeued>((tx) => {
+    async replayEvent(tenantKey, replay, now, act) {
+      await filing.whenFiled(tenantKey);
+      return writer.submit<Requeued>((tx) => {
         const held = hold(tx, tenantKey);
         filing.file(tx, tenantKey);
         const seq = held.gone ? null : findOwnEvent(tenantKey, replay.eventId ?? "");
@@ -292,7 +293,8 @@ export function replayVerbs(
         ledger.completeIfEnded(key, tx.now);
         if (act) audit.note(tx, held.tenant.id, act);
         return { replay: toReplay(byKey.get(key)), ...toRefs(tenantKey, inAll) };
-      }),
+      });
+    },
 
     async startReplay(tenantKey, replay, now, limits, act) {
       const { fromSeq, toSeq } = selection.rangeOf(replay);

@@ -143,7 +143,7 @@ export function openSqliteStore({
     hold,
     rowKeys: createRowKeys(client),
     ownership: createOwnership(),
-    filing: createFiling({ client, writer, clock }),
+    filing: createFiling({ client, writer, clock, reportDamage }),
     billing,
     books: createBooksFile(client, hold, billing),
     audit: createAuditLog(client),

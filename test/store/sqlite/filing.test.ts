@@ -36,8 +36,8 @@ describe("a fresh record", () => {
         .query<{ tenantKey: number }, []>("select tenant_key as tenantKey from delivery where filed = 0 order by key")
         .all()
         .map(({ tenantKey }) => tenantKey);
-    const accept = async (tenant: typeof one) => {
-      const events = [untyped(new TextEncoder().encode("{}"))];
+    const accept = async (tenant: typeof one, count = 1) => {
+      const events = Array.from({ length: count }, () => untyped(new TextEncoder().encode("{}")));
       return store.acceptEvents({ tenantKey: tenant.key, apiKeyId: await latestKey(store, tenant.key), events });
     };
     const pageOf = async ({ key }: typeof one) =>
@@ -56,6 +56,14 @@ describe("a fresh record", () => {
     expect(unfiled()).toEqual([]);
     clock.advance(250);
     expect(clock.timers).toBe(0);
+  });
+
+  test("of a batch is filed as it is accepted", async () => {
+    const { one, other, unfiled, accept } = await openWithTwo();
+    await accept(one, 20);
+    expect(unfiled()).toEqual([]);
+    await accept(other, 19);
+    expect(unfiled()).toHaveLength(19);
   });
 
   test("is filed at once for whoever reads a list of its account, and no other is", async () => {
