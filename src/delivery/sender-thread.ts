@@ -6,6 +6,7 @@ import type { BodyRead, Outcome } from "./network/transport.ts";
 import type { Sender, SendOrder } from "./sender.ts";
 import type {
   PackedAnswer,
+  PackedBytes,
   PackedOrder,
   PackedSigner,
   SenderMessage,
@@ -52,7 +53,7 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
 
   function start(): Worker {
     const started = new Worker(new URL("./sender-worker.ts", import.meta.url), { env: {} });
-    started.onmessage = ({ data }: MessageEvent<SenderNews>) => hear(data);
+    started.onmessage = ({ data }: MessageEvent<string>) => hear(JSON.parse(data));
     started.onerror = ({ message }) => {
       if (worker === started) recover(message);
     };
@@ -88,9 +89,23 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
       payloads.set(payload, payloadEnd);
       payloadEnd += payload.length;
       const signer = numbers.get(material) ?? introduce(material, signers, forgotten);
-      return { id, url, eventId, tenantId, eventSeq, trace, replayGroupId, headers, payloadEnd, signer, now };
+      return {
+        id,
+        url,
+        eventId,
+        tenantId,
+        eventSeq,
+        trace: trace ?? undefined,
+        replayGroupId: replayGroupId ?? undefined,
+        headers: headers.length > 0 ? headers : undefined,
+        payloadEnd,
+        signer,
+        now,
+      };
     });
-    tell({ kind: "send", signers, orders: packed, payloads: payloads.buffer, forgotten }, [payloads.buffer]);
+    if (signers.length > 0) tell({ kind: "signers", signers });
+    tell({ kind: "send", orders: JSON.stringify(packed), payloads: payloads.buffer }, [payloads.buffer]);
+    if (forgotten.length > 0) tell({ kind: "forget", signers: forgotten });
   }
 
   function introduce(material: SignerMaterial, signers: PackedSigner[], forgotten: number[]): number {
@@ -124,7 +139,7 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
       attempt.answer(answer);
     }
     for (const { id, body } of bodies) {
-      underWay.get(id)?.endBody(body);
+      underWay.get(id)?.endBody(unpack(body));
       underWay.delete(id);
     }
   }
@@ -185,12 +200,13 @@ class Attempt {
   }
 
   answer(answer: PackedAnswer): void {
-    if (answer.kind === "responded" && !answer.bodyEnded) this.body = new LateBody(answer.body);
+    if (answer.kind === "responded" && !answer.bodyEnded) this.body = new LateBody(unpack(answer.body));
     else this.release();
     if (answer.kind === "failed") this.reject(new Error(answer.message));
     else if (answer.kind === "responded") {
-      const { status, retryAfter, head, durationMs, body } = answer;
-      this.resolve({ kind: "responded", status, retryAfter, head, durationMs, body: this.body ?? wholeBody(body) });
+      const { status, retryAfter, head, durationMs } = answer;
+      const body = this.body ?? wholeBody(unpack(answer.body));
+      this.resolve({ kind: "responded", status, retryAfter, head, durationMs, body });
     } else {
       const { cause, detail, durationMs } = answer;
       this.resolve({ kind: "no-response", cause, ...(detail !== undefined && { detail }), durationMs });
@@ -234,6 +250,9 @@ class LateBody implements BodyRead {
     this.resolve();
   }
 }
+
+const nothing = new Uint8Array(0);
+const unpack = (bytes: PackedBytes) => (bytes === "" ? nothing : Buffer.from(bytes, "latin1"));
 
 const over = Promise.resolve();
 const wholeBody = (bytes: Uint8Array): BodyRead => ({ ended: true, received: () => bytes, done: over });

@@ -3,10 +3,17 @@ import { systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
 import { createSurroundings } from "./network/surroundings.ts";
-import { createTransport, type Interruption, type Outcome, type Transport } from "./network/transport.ts";
+import {
+  type BodyRead,
+  createTransport,
+  type Interruption,
+  type Outcome,
+  type Transport,
+} from "./network/transport.ts";
 import { buildRequest } from "./request.ts";
 import type {
   PackedAnswer,
+  PackedBytes,
   PackedOrder,
   PackedSigner,
   SendBatch,
@@ -60,7 +67,7 @@ let isSending = false;
 /** Replies since the last news; their bodies are looked at when the news goes out: most have ended by then. */
 let outcomes: { id: number; outcome: Outcome }[] = [];
 let failures: PackedAnswer[] = [];
-let bodies: { id: number; body: Uint8Array }[] = [];
+let bodies: { id: number; body: PackedBytes }[] = [];
 let connections = { fresh: 0, kept: 0 };
 let isTelling = false;
 /** Of this thread, in ms, since the last news, and between the two before. */
@@ -70,6 +77,8 @@ let answeringSince = 0;
 
 self.onmessage = ({ data }: MessageEvent<SenderMessage>) => {
   if (data.kind === "send") send(data);
+  else if (data.kind === "signers") for (const signer of data.signers) signers.set(signer.number, unpack(signer));
+  else if (data.kind === "forget") for (const number of data.signers) signers.delete(number);
   else if (data.kind === "abort") underWay.get(data.id)?.abort();
   else if (data.kind === "avoid") policy?.avoid(data.ownListeners);
   else if (data.kind === "close") close();
@@ -91,17 +100,15 @@ function close(): void {
   process.exit();
 }
 
-function send({ signers: added, orders, payloads, forgotten }: SendBatch): void {
-  for (const signer of added) signers.set(signer.number, unpack(signer));
+function send({ orders, payloads }: SendBatch): void {
   let start = 0;
-  for (const order of orders) {
+  for (const order of JSON.parse(orders) as PackedOrder[]) {
     const material = signers.get(order.signer);
     const recall = new Recall();
     underWay.set(order.id, recall);
     due.push({ order, material, payload: new Uint8Array(payloads, start, order.payloadEnd - start), recall });
     start = order.payloadEnd;
   }
-  for (const number of forgotten) signers.delete(number);
   if (!isSending) sendSome();
 }
 
@@ -123,10 +130,9 @@ async function attempt({ order, material, payload, recall }: Due): Promise<void>
   const { id } = order;
   try {
     if (!material || !transport) throw new Error("The sender has no signing material");
-    const outcome = await transport.send(
-      buildRequest({ ...order, payload }, material, order.now, order.headers),
-      recall,
-    );
+    const { url, eventId, tenantId, eventSeq, trace = null, replayGroupId = null, headers, now } = order;
+    const delivery = { url, eventId, tenantId, eventSeq, trace, replayGroupId, payload };
+    const outcome = await transport.send(buildRequest(delivery, material, now, headers), recall);
     outcomes.push({ id, outcome });
   } catch (error) {
     failures.push({ id, kind: "failed", message: messageOf(error) });
@@ -155,7 +161,7 @@ function tell(): void {
   connections = { fresh: 0, kept: 0 };
   busyBeforeMs = busyMs;
   busyMs = 0;
-  self.postMessage(news);
+  self.postMessage(JSON.stringify(news));
 }
 
 /** Attempts whose body is still coming. */
@@ -172,9 +178,15 @@ function pack(id: number, outcome: Outcome): PackedAnswer {
     void body.done.then(() => {
       waiting.delete(id);
       underWay.delete(id);
-      bodies.push({ id, body: body.received() });
+      bodies.push({ id, body: packed(body) });
       tellSoon();
     });
   }
-  return { id, kind: "responded", status, retryAfter, head, durationMs, body: body.received(), bodyEnded: body.ended };
+  const { ended } = body;
+  return { id, kind: "responded", status, retryAfter, head, durationMs, body: packed(body), bodyEnded: ended };
+}
+
+function packed(body: BodyRead): PackedBytes {
+  const { buffer, byteOffset, length } = body.received();
+  return length === 0 ? "" : Buffer.from(buffer, byteOffset, length).toString("latin1");
 }
