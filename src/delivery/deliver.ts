@@ -2,6 +2,7 @@ import type { DueDelivery } from "../domain/delivery.ts";
 import { DomainError } from "../domain/errors.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
+import type { Interruption } from "../lib/interruption.ts";
 import type { AttemptRef, Settlement } from "../store/deliveries.ts";
 import type { Store } from "../store/store.ts";
 import type { Outcome } from "./network/transport.ts";
@@ -27,7 +28,7 @@ export interface Delivered {
 /** What the dispatcher knows of the way to a webhook, asked until the last moment. */
 export interface Route {
   /** Breaks off what is in flight: the account is deleted. */
-  readonly signal: AbortSignal;
+  readonly signal: Interruption;
   /** Nothing more may start: the webhook was removed, or the account is suspended. */
   isClosed(): boolean;
   /** Something waits for the end of this attempt: for its place, or its turn. */

@@ -1,5 +1,6 @@
 import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Interruption } from "../lib/interruption.ts";
 import type { Log } from "../lib/log.ts";
 import type { Listener } from "./network/own-listeners.ts";
 import type { BodyRead, Outcome } from "./network/transport.ts";
@@ -190,7 +191,7 @@ class Attempt {
     readonly delivery: DueDelivery,
     private readonly resolve: (outcome: Outcome) => void,
     private readonly reject: (error: Error) => void,
-    private readonly signal: AbortSignal | undefined,
+    private readonly signal: Interruption | undefined,
     readonly elapsedMs: () => number,
     private readonly onAbort: () => void,
   ) {}

@@ -1,5 +1,6 @@
 import type { DueDelivery } from "../domain/delivery.ts";
 import type { OwnHeaders } from "../domain/webhook-headers.ts";
+import type { Interruption } from "../lib/interruption.ts";
 import type { Outcome, Transport } from "./network/transport.ts";
 import { buildRequest } from "./request.ts";
 import type { SignerMaterial } from "./signature.ts";
@@ -20,7 +21,7 @@ export interface Sender {
    * Makes one attempt. A failure is a value, never a rejection; it rejects only for a request that cannot be written, which
    * is a fault of the caller. Any number may be in flight.
    */
-  send(order: SendOrder, signal?: AbortSignal): Promise<Outcome>;
+  send(order: SendOrder, signal?: Interruption): Promise<Outcome>;
   /** Ends every connection at once; attempts in flight, and later ones, come back as `aborted`. */
   close(): void;
 }

@@ -6,13 +6,14 @@ import type { InboxAnswer, InboxDelivery } from "../domain/inbox.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
+import type { Interruption } from "../lib/interruption.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 
 /** A receiver inside the server: it answers an attempt as one at the other end of a connection would. */
 export interface Inbox {
   /** Takes one delivery. A failure is a value, never a rejection, as with every transport. */
-  receive(request: DeliveryRequest, signal?: AbortSignal): Promise<Outcome>;
+  receive(request: DeliveryRequest, signal?: Interruption): Promise<Outcome>;
   /** Attempts under way, and later ones, come back as `aborted`. */
   close(): void;
 }
@@ -46,13 +47,14 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
   const underWay = new Set<() => void>();
   let closed = false;
 
-  function begin(signal: AbortSignal | undefined): Visit {
+  function begin(signal: Interruption | undefined): Visit {
     const { promise: over, resolve } = Promise.withResolvers<NoResponseCause>();
     const breakOff = () => resolve("interrupted");
     const timers = [clock.after(deliveryTimeoutMs, () => resolve("timeout"))];
     let ended = false;
     underWay.add(breakOff);
-    signal?.addEventListener("abort", breakOff);
+    const listener = { handleEvent: breakOff };
+    signal?.addEventListener("abort", listener);
     return {
       over,
       pause: (ms) =>
@@ -63,7 +65,7 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
         ended = true;
         for (const cancel of timers) cancel();
         underWay.delete(breakOff);
-        signal?.removeEventListener("abort", breakOff);
+        signal?.removeEventListener("abort", listener);
       },
     };
   }

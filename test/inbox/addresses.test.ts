@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Outcome } from "../../src/delivery/network/transport.ts";
 import { createInboxAddresses } from "../../src/inbox/addresses.ts";
 import { createInboxSender } from "../../src/inbox/sender.ts";
+import type { Interruption } from "../../src/lib/interruption.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 
 const baseUrl = () => "https://relay.example.com";
@@ -58,7 +59,7 @@ describe("the sender", () => {
 
   function setUp() {
     const calls: string[] = [];
-    const signals: (AbortSignal | undefined)[] = [];
+    const signals: (Interruption | undefined)[] = [];
     const sender = createInboxSender({
       addresses,
       inbox: {

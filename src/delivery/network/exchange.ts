@@ -2,6 +2,7 @@ import { validateHeaderName, validateHeaderValue } from "node:http";
 import type { AnswerHead } from "../../domain/delivery.ts";
 import type { NoResponseCause } from "../../domain/failure.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { Interruption } from "../../lib/interruption.ts";
 import { answerHeadOf } from "./answer-head.ts";
 import type { AnswerReader, Connection } from "./connection.ts";
 import type { ConnectionPool } from "./connection-pool.ts";
@@ -34,13 +35,6 @@ export type Outcome =
       durationMs: number;
       body: BodyRead;
     };
-
-/** What an exchange needs of an `AbortSignal`: any that is one fits, and an object of ours is made in a tenth of the time. */
-export interface Interruption {
-  readonly aborted: boolean;
-  addEventListener(type: "abort", listener: { handleEvent(): void }): void;
-  removeEventListener(type: "abort", listener: { handleEvent(): void }): void;
-}
 
 /** What a URL comes to, worked out once: where to dial, or the rule that forbids it. */
 export type Target =

@@ -1,11 +1,11 @@
 import { isIP, type LookupFunction } from "node:net";
 import type { Clock } from "../../lib/clock.ts";
 import { forgetOldest } from "../../lib/forget-oldest.ts";
+import type { Interruption } from "../../lib/interruption.ts";
 import { type AddressPolicy, literalIn, portOf, withoutTrailingDot } from "./address.ts";
 import { createConnectionPool } from "./connection-pool.ts";
 import {
   Exchange,
-  type Interruption,
   type LiteralCheck,
   type Outcome,
   type OutgoingRequest,
@@ -16,7 +16,7 @@ import { LookupError } from "./no-response.ts";
 import { createResolver, type Resolver } from "./resolver.ts";
 import { createTunnels } from "./tunnel.ts";
 
-export type { Interruption, Outcome, OutgoingRequest } from "./exchange.ts";
+export type { Outcome, OutgoingRequest } from "./exchange.ts";
 export type { BodyRead } from "./response-body.ts";
 
 /**

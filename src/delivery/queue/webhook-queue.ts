@@ -1,6 +1,7 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import { noLimits, type WebhookLimits } from "../../domain/webhook.ts";
+import { Interrupter, type Interruption } from "../../lib/interruption.ts";
 import type { Standing } from "./admission.ts";
 
 /** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
@@ -40,7 +41,7 @@ export interface WebhookQueue {
   readonly standing: Standing;
   /** Deliveries in memory that wait. */
   readonly waiting: number;
-  readonly signal: AbortSignal;
+  readonly signal: Interruption;
   /** Something may go out or be loaded now. */
   canStart(now: number): boolean;
   /** The table has something for it and the piece of the backlog in memory is used up. */
@@ -69,7 +70,7 @@ export function createWebhookQueue(
 ): WebhookQueue {
   let fresh: DueDelivery[] = [];
   let stored: DueDelivery[] = [];
-  const aborter = new AbortController();
+  const interrupter = new Interrupter();
   let isSilent = false;
   let proven = false;
   let tried = false;
@@ -101,7 +102,7 @@ export function createWebhookQueue(
     get waiting() {
       return fresh.length + stored.length;
     },
-    signal: aborter.signal,
+    signal: interrupter,
     canStart(now) {
       if (queue.removed || queue.paused || queue.inFlight >= (isSilent ? 1 : concurrency(queue.limits))) return false;
       return queue.waiting > 0 || queue.wantsLoad(now);
@@ -131,7 +132,7 @@ export function createWebhookQueue(
       stored = stored.filter(stays);
       return cleared;
     },
-    abort: () => aborter.abort(),
+    abort: () => interrupter.abort(),
     isIdle: () => queue.waiting === 0 && queue.inFlight === 0 && queue.dueAt === null && !queue.loading,
   };
   return queue;

@@ -2,6 +2,7 @@ import type { Outcome, Transport } from "../../../../src/delivery/network/transp
 import type { DeliveryRequest } from "../../../../src/delivery/request.ts";
 import type { DueDelivery } from "../../../../src/domain/delivery.ts";
 import type { NoResponseCause } from "../../../../src/domain/failure.ts";
+import type { Interruption } from "../../../../src/lib/interruption.ts";
 import type { Random } from "../../../../src/lib/random.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
 
@@ -48,7 +49,7 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
   let forgotten = 0;
   const underWay = new Map<Sent, { breakOff(): void; forget(): void }>();
 
-  function send(request: DeliveryRequest, signal?: AbortSignal): Promise<Outcome> {
+  function send(request: DeliveryRequest, signal?: Interruption): Promise<Outcome> {
     const sent: Sent = {
       delivery: request.delivery,
       at: clock.now(),
@@ -68,7 +69,7 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
       let endBody = () => {};
       const forget = () => {
         for (const cancel of cancels) cancel();
-        signal?.removeEventListener("abort", breakOff);
+        signal?.removeEventListener("abort", listener);
         underWay.delete(sent);
       };
       const end = (fate: Sent["fate"], outcome: Outcome) => {
@@ -82,13 +83,14 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
         if (sent.fate === "under way") end("broken off", unanswered("interrupted"));
         else endBody();
       }
+      const listener = { handleEvent: breakOff };
       const unanswered = (cause: NoResponseCause): Outcome => ({
         kind: "no-response",
         cause,
         durationMs: clock.monotonicMs() - startedAt,
       });
       underWay.set(sent, { breakOff, forget });
-      signal?.addEventListener("abort", breakOff);
+      signal?.addEventListener("abort", listener);
       if (signal?.aborted) return breakOff();
 
       const plan = isQuiet() ? good() : planOf(moodOf.get(request.url) ?? "good");
