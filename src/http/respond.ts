@@ -106,7 +106,10 @@ export function createResponder(deps: ResponderDeps) {
     const place = bodyRoom.enter(tenant?.id);
     try {
       const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request, place, caller);
-      if (endpoint.method !== "GET") await refuseBrokenOff(request);
+      if (endpoint.method !== "GET") {
+        await endOfTurn();
+        refuseBrokenOff(request);
+      }
       const query = endpoint.query && check(endpoint.query, queryOf(request.url), "query");
       const checked = {
         ...caller,
@@ -161,9 +164,24 @@ export function createResponder(deps: ResponderDeps) {
  * when its turn of the loop is over.
  * @throws invalid `request_abandoned`, which nobody reads
  */
-async function refuseBrokenOff(request: Request): Promise<void> {
-  await new Promise<void>((resolve) => setImmediate(resolve));
+function refuseBrokenOff(request: Request): void {
   if (request.signal.aborted) throw requestAbandoned();
+}
+
+let turnEnds: Promise<void> | null = null;
+
+/**
+ * Immediates run when all has been read that had come, so one serves all requests of a turn, also those that ask from another
+ * immediate: they were read before. One for each took 0.8 µs more.
+ */
+function endOfTurn(): Promise<void> {
+  turnEnds ??= new Promise((resolve) => {
+    setImmediate(() => {
+      turnEnds = null;
+      resolve();
+    });
+  });
+  return turnEnds;
 }
 
 /** The query as an object without a prototype: a parameter may be called `__proto__`. The last of equal names counts. */
