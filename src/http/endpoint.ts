@@ -125,9 +125,9 @@ export function endpoint<
 
 export const ok = (json: unknown): Reply => ({ status: 200, json });
 export const created = (json: unknown): Reply => ({ status: 201, json });
-export const accepted = (json?: unknown, headers?: Record<string, string>): Reply => ({
+export const accepted = (json?: unknown, headers: Record<string, string> = {}): Reply => ({
   status: 202,
-  ...(json !== undefined && { json }),
-  ...(headers && { headers }),
+  json,
+  headers,
 });
 export const noContent = (): Reply => ({ status: 204 });
