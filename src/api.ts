@@ -153,7 +153,7 @@ export function createApi(options: ApiOptions) {
     server: Bun.Server<unknown> | null,
   ): Promise<Response> {
     if (endpoint.idleTimeoutSeconds !== undefined) server?.timeout(request, endpoint.idleTimeoutSeconds);
-    const socketAddress = addressOf?.(request) ?? server?.requestIP(request)?.address ?? "";
+    const socketAddress = () => addressOf?.(request) ?? server?.requestIP(request)?.address ?? "";
     return respond(endpoint, { request, params, socketAddress }).then(withTransport);
   }
 

@@ -40,7 +40,7 @@ export function createAuthenticate({
   return async function authenticate(
     access: Access,
     { method, headers }: Pick<Request, "method" | "headers">,
-    address: string,
+    address = "",
   ): Promise<Identity> {
     if (access === "none") return nobody;
     const token = bearerToken(headers);

@@ -75,8 +75,11 @@ export interface EndpointDescription<
 export const smallBodyBytes = 64 * 1024;
 
 export interface Caller<Access_ extends Access = Access> {
-  /** Address of the client, behind trusted proxies the one they name. */
-  readonly address: string;
+  /**
+   * Address of the client, behind trusted proxies the one they name. Whoever has an API key is known by it: to ask the system
+   * where each event comes from took 1.5 µs.
+   */
+  readonly address: Access_ extends "api_key" ? undefined : string;
   readonly tenant: Access_ extends "session" | "api_key" ? Tenant : undefined;
   readonly session: Access_ extends "session" ? SessionClaims : undefined;
   readonly apiKeyId: Access_ extends "api_key" ? string : undefined;

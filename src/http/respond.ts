@@ -11,7 +11,7 @@ import { checkView } from "./session.ts";
 import { check } from "./validation.ts";
 
 export interface ResponderDeps {
-  authenticate(access: Access, request: Request, address: string): Promise<Identity>;
+  authenticate(access: Access, request: Request, address: string | undefined): Promise<Identity>;
   clientAddress(socketAddress: string, headers: Headers): string;
   bodyRoom: Room;
   answers: Pick<Answers, "begin">;
@@ -27,7 +27,8 @@ export interface ResponderDeps {
 export interface IncomingCall {
   request: Request;
   params: Record<string, string>;
-  socketAddress: string;
+  /** Asks the system. */
+  socketAddress(): string;
 }
 
 /** What the log says of a request, as it becomes known. */
@@ -37,7 +38,7 @@ interface Trace {
   tenantId: string | null;
   /** Of the answer's body; null for a stream, which has no end yet, and for an error. */
   bytes: number | null;
-  address: string;
+  address: string | undefined;
 }
 
 /**
@@ -49,12 +50,12 @@ export function createResponder(deps: ResponderDeps) {
   const nextRequestId = createRequestIds();
 
   return async function respond(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response> {
-    const trace: Trace = { id: nextRequestId(), code: null, tenantId: null, bytes: null, address: call.socketAddress };
+    const trace: Trace = { id: nextRequestId(), code: null, tenantId: null, bytes: null, address: undefined };
     const isLogged = log.enabled("debug");
     const startedAt = isLogged ? monotonicMs() : 0;
     let response: Response;
     try {
-      const reply = await answer(endpoint, call, trace);
+      const reply = await answer(endpoint, call, trace, isLogged);
       if (isLogged) trace.bytes = bytesOf(reply);
       response = toResponse(reply, trace.id);
     } catch (error) {
@@ -94,9 +95,11 @@ export function createResponder(deps: ResponderDeps) {
     endpoint: ErasedEndpoint,
     { request, params, socketAddress }: IncomingCall,
     trace: Trace,
+    isLogged: boolean,
   ): Promise<Reply> {
     const { headers } = request;
-    const address = clientAddress(socketAddress, headers);
+    const isAsked = endpoint.access !== "api_key" || isLogged;
+    const address = isAsked ? clientAddress(socketAddress(), headers) : undefined;
     trace.address = address;
     const { tenant, session, apiKeyId } = await authenticate(endpoint.access, request, address);
     if (session) checkView(session, endpoint.method, endpoint.showsSecret === true);

@@ -10,7 +10,7 @@ import { invalidField } from "../domain/errors.ts";
 import { orderedQuotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { utcMonth } from "../domain/tenant-state.ts";
-import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { type CheckedRequest, created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import { anyTier } from "../http/fields.ts";
 import { type Sessions, viewLifetimeSeconds } from "../http/session.ts";
@@ -425,7 +425,7 @@ const noLimits = () => invalidField("", `must name at least one of ${Object.keys
 function withActor(endpoint: ErasedEndpoint, log: Log): ErasedEndpoint {
   return {
     ...endpoint,
-    async handle(request) {
+    async handle(request: CheckedRequest<"operator", unknown, unknown, unknown>) {
       const reply = await endpoint.handle(request);
       const { id } = (request.params ?? {}) as { id?: string };
       const { tenant_id: made } = (reply.json ?? {}) as { tenant_id?: string };
