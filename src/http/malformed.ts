@@ -1,4 +1,5 @@
 import { type DomainError, invalid } from "../domain/errors.ts";
+import { remember } from "../lib/remember.ts";
 
 /**
  * A name or an address, and a port (RFC 3986, section 3.2, without what is no host: a user, a path, blanks, a list). Longer
@@ -33,11 +34,14 @@ export function refuseMalformed(request: Request): DomainError | null {
   return null;
 }
 
-function isHost(host: string): boolean {
+/** Few names lead here. */
+const rememberedHosts = 256;
+
+const isHost = remember((host): boolean => {
   const parts = host.length > longestHost ? null : hostPattern.exec(host);
   // The pattern lets names through that are none: 256.256.256.256, [1:2], xn--a.
   return parts !== null && Number(parts[1] ?? 0) <= 65_535 && URL.canParse(`http://${host}`);
-}
+}, rememberedHosts);
 
 /** In a path only the segments still have it, beside those that were escaped. */
 function hasBackslash(url: string, segments: Segments): boolean {
