@@ -15,8 +15,12 @@ import { createTurnstile } from "../lib/turnstile.ts";
  *   attempts prompt ─▶ more at a time, up to all       attempts late ─▶ fewer at a time, then none for a moment
  */
 export interface Backpressure {
-  /** Accepts when it is their turn. */
-  run<T>(tenantKey: number, events: number, accept: () => Promise<T>): Promise<T>;
+  /**
+   * Begins to accept so many events.
+   * @returns null: at once; else when it is their turn. Each that has begun must `end` with the same number.
+   */
+  begin(tenantKey: number, events: number): Promise<void> | null;
+  end(events: number): void;
   /** Of an attempt that was answered: what it took beside its receiver, in ms. */
   attempted(delivery: Attempted, ownMs: number): void;
 }
@@ -87,16 +91,11 @@ export function createBackpressure(clock: Clock): Backpressure {
   }
 
   return {
-    async run(tenantKey, events, accept) {
+    begin(tenantKey, events) {
       if (width < most && clock.monotonicMs() - seen.since > forgetMs) widen(most);
-      const turn = turnstile.pass(tenantKey, events);
-      if (turn !== null) await turn;
-      try {
-        return await accept();
-      } finally {
-        turnstile.leave(events);
-      }
+      return turnstile.pass(tenantKey, events);
     },
+    end: turnstile.leave,
     attempted({ eventSeq, attempts, replayKey }, ownMs) {
       const isNew = attempts === 0 && replayKey === null && clock.now() - ingestedAtMs(eventSeq) < newMs;
       seen.attempts += 1;

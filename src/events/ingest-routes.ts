@@ -87,7 +87,7 @@ function conditionsOf(apiKeyId: string, request: Request, path: string, body: Ui
   const { headers } = request;
   const idempotency = idempotencyOf(headers, path, body);
   const trace = readTrace(headers.get("traceparent"), headers.get("tracestate"));
-  return { apiKeyId, trace, ...(idempotency && { idempotency }), isAbandoned: () => request.signal.aborted };
+  return { apiKeyId, trace, idempotency, isAbandoned: () => request.signal.aborted };
 }
 
 /** The key of a request that may be repeated, and what makes the repetition the same: its path and its bytes. */

@@ -18,7 +18,7 @@ export interface IngestDeps {
   store: Pick<Store, "acceptEvents">;
   dispatcher: Pick<Dispatcher, "roomFor" | "offer" | "wake">;
   announce: AnnounceAccepted;
-  backpressure: Pick<Backpressure, "run">;
+  backpressure: Pick<Backpressure, "begin" | "end">;
 }
 
 /**
@@ -29,14 +29,24 @@ export function createIngest({ store, dispatcher, announce, backpressure }: Inge
   /** Batches of one account go one after the other, so that another account's waits for one of them and not for all. */
   const batches = createKeyedLock<number>();
 
+  async function accept(request: AcceptRequest): Promise<AcceptedEvents> {
+    const { tenantKey, events } = request;
+    const turn = backpressure.begin(tenantKey, events.length);
+    if (turn !== null) await turn;
+    try {
+      return await store.acceptEvents(request);
+    } finally {
+      backpressure.end(events.length);
+    }
+  }
+
   return async function ingest(
     tenant: Tenant,
     events: readonly NewEvent[],
     conditions: AcceptConditions,
   ): Promise<readonly string[]> {
     const request = { tenantKey: tenant.key, events, roomFor: dispatcher.roomFor, ...conditions };
-    const accept = () => backpressure.run(tenant.key, events.length, () => store.acceptEvents(request));
-    const accepted = await (events.length > 1 ? batches.run(tenant.key, accept) : accept());
+    const accepted = await (events.length > 1 ? batches.run(tenant.key, () => accept(request)) : accept(request));
     if (accepted.repeated) return accepted.eventIds;
     dispatcher.offer(accepted.deliveries);
     if (accepted.unowned.length > 0) dispatcher.wake(accepted.unowned);

@@ -7,9 +7,9 @@ import { notAuthenticated, type SessionClaims, type Sessions } from "./session.t
 
 /** Who a request comes from, as its credential proves it. */
 export interface Identity {
-  readonly tenant: Tenant | undefined;
-  readonly session: SessionClaims | undefined;
-  readonly apiKeyId: string | undefined;
+  readonly tenant?: Tenant;
+  readonly session?: SessionClaims;
+  readonly apiKeyId?: string;
 }
 
 export interface AuthDeps {
@@ -26,7 +26,7 @@ export interface AuthDeps {
   onWrongToken(access: Access, address: string): void;
 }
 
-const nobody: Identity = { tenant: undefined, session: undefined, apiKeyId: undefined };
+const nobody: Identity = {};
 
 /** Checks the credential that an endpoint asks for (specification, "Authentication"). */
 export function createAuthenticate({
@@ -52,13 +52,10 @@ export function createAuthenticate({
       if (token !== null) onWrongToken(access, address);
       throw access === "operator" ? notOperator() : notScraper();
     }
-    if (access === "api_key") {
-      const { tenant, apiKeyId } = await authenticateApiKey(token ?? "");
-      return { tenant, session: undefined, apiKeyId };
-    }
+    if (access === "api_key") return authenticateApiKey(token ?? "");
     if (token === null) throw notAuthenticated();
     const { tenant, claims } = await sessions.check(token);
-    return { tenant, session: claims, apiKeyId: undefined };
+    return { tenant, session: claims };
   };
 
   /** Always compares both, so that the timing reveals nothing. */

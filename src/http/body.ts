@@ -21,20 +21,23 @@ const pieceBytes = 512 * 1024;
  */
 export async function readBody(request: Request, maxBytes: number, place: Pick<Place, "grow">): Promise<Uint8Array> {
   try {
-    return await readWhole(request, maxBytes, place);
+    const declared = declaredLength(request.headers);
+    if (declared === null || declared > maxBytes) return await readCounting(request, declared, maxBytes, place);
+    // Bun 1.4.5 reserves what is announced, up to 256 KiB, with the first bytes that come.
+    place.grow(declared);
+    return await request.bytes();
   } catch (error) {
     if (error instanceof DomainError) throw error;
     throw invalid("The connection closed before the body was complete.", "body_incomplete");
   }
 }
 
-async function readWhole(request: Request, maxBytes: number, place: Pick<Place, "grow">): Promise<Uint8Array> {
-  const declared = declaredLength(request.headers);
-  if (declared !== null && declared <= maxBytes) {
-    // Bun 1.4.5 reserves what is announced, up to 256 KiB, with the first bytes that come.
-    place.grow(declared);
-    return new Uint8Array(await request.arrayBuffer());
-  }
+async function readCounting(
+  request: Request,
+  declared: number | null,
+  maxBytes: number,
+  place: Pick<Place, "grow">,
+): Promise<Uint8Array> {
   if (declared !== null) {
     if (endsConnection(request.headers)) await discard(request, place);
     throw tooLarge(maxBytes);

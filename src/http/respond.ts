@@ -143,20 +143,19 @@ export function createResponder(deps: ResponderDeps) {
 
   async function takeBody(endpoint: ErasedEndpoint, request: Request, place: Place, caller: Caller): Promise<unknown> {
     try {
-      return await readWanted(endpoint, request, place);
+      const bytes = await readBody(request, endpoint.maxBodyBytes ?? smallBodyBytes, place);
+      checkContentType(request.headers, endpoint.body === "form" ? "form" : "json");
+      return contentOf(endpoint, bytes);
     } catch (error) {
       if (error instanceof DomainError) endpoint.onUnread?.(caller, error);
       throw error;
     }
   }
 
-  async function readWanted(endpoint: ErasedEndpoint, request: Request, place: Place): Promise<unknown> {
-    const bytes = await readBody(request, endpoint.maxBodyBytes ?? smallBodyBytes, place);
-    checkContentType(request.headers, endpoint.body === "form" ? "form" : "json");
-    if (endpoint.body === "bytes" || endpoint.body === undefined) return bytes;
-    if (endpoint.body === "form") return parseForm(bytes);
-    const value = bytes.length === 0 && endpoint.bodyOptional ? {} : parseJson(bytes);
-    return check(endpoint.body, value, "body");
+  function contentOf({ body, bodyOptional }: ErasedEndpoint, bytes: Uint8Array): unknown {
+    if (body === "bytes" || body === undefined) return bytes;
+    if (body === "form") return parseForm(bytes);
+    return check(body, bytes.length === 0 && bodyOptional ? {} : parseJson(bytes), "body");
   }
 }
 

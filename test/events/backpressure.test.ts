@@ -14,16 +14,21 @@ function setUp() {
   const backpressure = createBackpressure(clock);
   let accepted = 0;
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+  async function acceptOne(): Promise<void> {
+    const begun = backpressure.begin(accepted, 1);
+    if (begun !== null) await begun;
+    accepted += 1;
+    await Promise.resolve();
+    backpressure.end(1);
+  }
+
   return {
     clock,
     turn,
     accepted: () => accepted,
     /** An event of an account of its own; its acceptance takes no time. */
-    accept() {
-      void backpressure.run(accepted, 1, async () => {
-        accepted += 1;
-      });
-    },
+    accept: () => void acceptOne(),
     /** So many attempts a millisecond are answered, each of which took so long on our side. */
     attempts(count: number, ownMs: number, forMs: number, of: Partial<Attempted> = {}) {
       for (let ms = 0; ms < forMs; ms++) {

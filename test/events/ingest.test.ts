@@ -32,7 +32,7 @@ function setUp() {
       wake: (webhooks) => void told.push(["woken", webhooks.map(({ webhookKey }) => webhookKey)]),
     },
     announce() {},
-    backpressure: { run: (_tenantKey, _events, accept) => accept() },
+    backpressure: { begin: () => null, end() {} },
   });
   const turn = () => new Promise((resolve) => setImmediate(resolve));
   return { ingest, asked, told, turn, tenants: () => asked.map(({ request }) => request.tenantKey) };

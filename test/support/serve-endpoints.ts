@@ -12,7 +12,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
   const lines: string[] = [];
   const log = createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void lines.push(line) });
   const respond = createResponder({
-    authenticate: async () => ({ tenant: undefined, session: undefined, apiKeyId: undefined }),
+    authenticate: async () => ({}),
     clientAddress: (socketAddress) => socketAddress,
     bodyRoom: createBodyRoom(),
     answers: createAnswers({ clock: systemClock, log, largestEntryBytes: 0 }),
