@@ -6,6 +6,7 @@ import { type HttpsResult, judgeHttps } from "./https-report.ts";
 const good: HttpsResult = {
   seconds: 20,
   rate: 7_000,
+  acceptedRate: 7_000,
   ingestionP50Ms: 1,
   ingestionP99Ms: 1,
   endToEndP50Ms: 1,

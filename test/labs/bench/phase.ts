@@ -10,6 +10,8 @@ export interface PhaseResult {
   seconds: number;
   /** Delivered events a second, in the measured time. */
   rate: number;
+  /** Accepted events a second, in the measured time. */
+  acceptedRate: number;
   ingestionP50Ms: number;
   ingestionP99Ms: number;
   endToEndP50Ms: number;
@@ -109,6 +111,7 @@ export async function runPhase(
 
 const takeSnapshot = (ledger: Ledger, meter: PhaseMeter) => ({
   atUs: nowUs(),
+  accepted: ledger.accepted,
   received: ledger.received,
   server: meter.cpuSeconds(),
   own: ownCpuSeconds(),
@@ -125,6 +128,7 @@ function since(before: Snapshot, after: Snapshot) {
   return {
     seconds,
     rate: events / seconds,
+    acceptedRate: (after.accepted - before.accepted) / seconds,
     serverCores: serverCpuSeconds / seconds,
     generatorCores: ownSeconds / seconds,
     otherCores: Math.max(0, after.machine - before.machine - serverCpuSeconds - ownSeconds) / seconds,

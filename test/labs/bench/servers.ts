@@ -78,6 +78,8 @@ export async function startSilentReceiver(): Promise<{ port: number; stop(): Pro
 export interface ProductOptions {
   dataDir: string;
   source: boolean;
+  /** Runs in place of Postrider, with its settings. @default what `source` says */
+  program?: readonly string[];
   profileDir?: string | undefined;
   /** Settings beside those of every run. */
   env?: Readonly<Record<string, string>>;
@@ -89,15 +91,17 @@ export interface ProductOptions {
 export async function startProduct({
   dataDir,
   source,
+  program,
   profileDir,
   env = {},
   expected,
 }: ProductOptions): Promise<Server> {
   const port = freePort();
   const profiling = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profileDir];
-  const command = source ? [process.execPath, ...profiling, join(root, "src/main.ts")] : [await builtExecutable()];
+  const fromSource = [process.execPath, ...profiling, join(root, "src/main.ts")];
+  const command = program ?? (source ? fromSource : [await builtExecutable()]);
   const startedMs = performance.now();
-  const child = Bun.spawn(command, {
+  const child = Bun.spawn([...command], {
     cwd: dataDir,
     env: {
       ...withoutOurSettings(process.env),

@@ -31,15 +31,16 @@ export function watchThreads(pid: number): () => ThreadUse[] {
 }
 
 /** Of the measured time of a phase, whose `atEdge` is to be called as it begins and ends. */
-export function watchedThreads(pid: number): { atEdge(): void; line(): string } {
+export function watchedThreads(pid: number): { atEdge(): void; uses(): readonly ThreadUse[]; line(): string } {
   let look: (() => ThreadUse[]) | undefined;
-  let line = "";
+  let uses: readonly ThreadUse[] = [];
   return {
     atEdge() {
       if (look === undefined) look = watchThreads(pid);
-      else line = threadsLine(look());
+      else uses = look();
     },
-    line: () => `${" ".repeat(16)}${line}`,
+    uses: () => uses,
+    line: () => `${" ".repeat(16)}${threadsLine(uses)}`,
   };
 }
 
