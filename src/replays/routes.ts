@@ -5,6 +5,7 @@ import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import { listReply } from "../http/list-reply.ts";
+import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { Limit, Limits } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
@@ -29,6 +30,7 @@ const narrowing =
 export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
   const { store, limits } = deps;
   const replays = createReplays(deps);
+  const labels = createKeyedLock<string>();
 
   async function takeSingle({ id }: Tenant): Promise<void> {
     const turn = await limits.take([{ limit: singles, key: id }]);
@@ -39,6 +41,14 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
       turn.retryAfterSeconds,
     );
   }
+
+  /** One label of an account after the other: of many that come together, as many as there is room for, and not parts of all. */
+  const takeLabel = (tenant: Tenant, label: string) =>
+    labels.run(tenant.id, async () => {
+      for (let more = Math.floor(Buffer.byteLength(label) / labelBytesOfOne); more > 0; more -= 1) {
+        await takeSingle(tenant);
+      }
+    });
 
   return [
     endpoint(
@@ -55,8 +65,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         responses: m.singleResponses,
       },
       async ({ tenant, body, address }) => {
-        const labelBytes = Buffer.byteLength(body.replayGroupId);
-        for (let more = Math.floor(labelBytes / labelBytesOfOne); more > 0; more -= 1) await takeSingle(tenant);
+        await takeLabel(tenant, body.replayGroupId);
         const replay = await replays.replayEvent(
           tenant,
           { eventId: body.eventId, label: body.replayGroupId, filter: m.filterOfBody(body) },
