@@ -17,15 +17,17 @@ import type { Writer, WriteTransaction } from "./writer.ts";
  */
 export interface Filing {
   /**
-   * Whether the records of so many events of one account are to be filed later. A batch goes into a page together as it is,
-   * and of what waits there is an end.
+   * Whether the records of so many events of one account are to be filed later. A batch goes into a page together as it is; of
+   * what waits there is an end; and on a disk that is nearly full it may not be possible later.
    */
   defers(events: number): boolean;
   /** Of a record that this transaction has written with `filed = 0`. */
   add(tenantKey: number, deliveryKey: number): void;
   /** From here on this transaction finds all records of the account. */
   file(tx: WriteTransaction, tenantKey: number): void;
-  /** From then on every list has what the account got before the call. On a full disk it has what it had. */
+  /** Takes what of the account is in no list: whoever erases it has to find it. */
+  take(tx: WriteTransaction, tenantKey: number): readonly number[];
+  /** From then on every list has what the account got before the call. Should it fail, it has what it had. */
   whenFiled(tenantKey: number): Promise<void>;
   /** Files what waits, so that a start seldom finds anything to file. */
   close(): Promise<void>;
@@ -50,10 +52,12 @@ interface FilingDeps {
   client: Database;
   writer: Pick<Writer, "submit">;
   clock: Clock;
+  /** See `spare-room.ts`. */
+  hasRoom(): boolean;
   reportDamage: DamageReport;
 }
 
-export function createFiling({ client, writer, clock, reportDamage }: FilingDeps): Filing {
+export function createFiling({ client, writer, clock, hasRoom, reportDamage }: FilingDeps): Filing {
   const statements = prepare(client);
   /** Keys by account, the one that has waited longest first. */
   const waiting = new Map<number, number[]>();
@@ -71,9 +75,9 @@ export function createFiling({ client, writer, clock, reportDamage }: FilingDeps
     cancel ??= clock.after(fileAfterMs, fileAll);
   }
 
-  function file(tx: WriteTransaction, tenantKey: number, limit = Number.POSITIVE_INFINITY): number {
+  function take(tx: WriteTransaction, tenantKey: number, limit = Number.POSITIVE_INFINITY): readonly number[] {
     const keys = waiting.get(tenantKey);
-    if (!keys) return 0;
+    if (!keys) return [];
     const some = keys.splice(0, limit);
     if (keys.length === 0) waiting.delete(tenantKey);
     records -= some.length;
@@ -81,6 +85,11 @@ export function createFiling({ client, writer, clock, reportDamage }: FilingDeps
       records += some.length;
       waiting.set(tenantKey, [...some, ...(waiting.get(tenantKey) ?? [])]);
     });
+    return some;
+  }
+
+  function file(tx: WriteTransaction, tenantKey: number, limit?: number): number {
+    const some = take(tx, tenantKey, limit);
     for (const key of some) {
       if (!fileOne(statements, key)) reportDamage(`A record in the lists of the account with the key ${tenantKey}`);
     }
@@ -133,9 +142,10 @@ export function createFiling({ client, writer, clock, reportDamage }: FilingDeps
   }
 
   return {
-    defers: (events) => events < batchEvents && records < mostWaiting,
+    defers: (events) => events < batchEvents && records < mostWaiting && hasRoom(),
     add,
     file,
+    take,
     whenFiled: (tenantKey) => fileOf(tenantKey).catch(() => {}),
     async close() {
       cancel?.();

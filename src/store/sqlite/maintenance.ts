@@ -52,6 +52,8 @@ export function maintenanceVerbs(
     "delete from delivery where tenant_key = ?1 and filed = 1 and event_seq = ?2",
   );
   const deleteEvent = client.prepare("delete from event where seq = ?1");
+  const seqOf = client.prepare<{ seq: number }, [number]>("select event_seq as seq from delivery where key = ?1");
+  const deleteDelivery = client.prepare("delete from delivery where key = ?1");
   const deleteSome = tenantTables.map((table) =>
     client.prepare(`delete from ${table} where rowid in (select rowid from ${table} where tenant_key = ?1 limit ?2)`),
   );
@@ -75,6 +77,16 @@ export function maintenanceVerbs(
     { statement: deleteUpTo(client, "password_reset", "expires_at"), ageMs: 0 },
     { statement: deleteUpTo(client, "mail", "sent_at", "due_at is null and"), ageMs: mailRules.intervalMs },
   ];
+
+  /** One that is in no list, with its event, of which others may be in one. */
+  function eraseRecord(tenantKey: number, key: number): void {
+    const found = seqOf.get(key);
+    if (!found) return;
+    deleteAttempts.run(found.seq);
+    deleteDelivery.run(key);
+    deleteDeliveries.run(tenantKey, found.seq);
+    deleteEvent.run(found.seq);
+  }
 
   /** Whole events with their deliveries and attempts, so that what is left always begins at the first one. */
   function eraseEvents(tenantKey: number, limit: number): { left: number; done: boolean } {
@@ -129,7 +141,8 @@ export function maintenanceVerbs(
         return await writer.submit<boolean>((tx) => {
           key = nextDeleted.get(JSON.stringify([...unerasable]))?.key ?? null;
           if (key === null) return false;
-          filing.file(tx, key);
+          // Filing might need the very room that is to be made.
+          for (const unfiled of filing.take(tx, key)) eraseRecord(key, unfiled);
           return eraseSome(key, limit);
         });
       } catch (error) {

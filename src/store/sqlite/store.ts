@@ -50,6 +50,7 @@ import { createRowKeys } from "./row-keys.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
 import { sealingVerbs } from "./sealed.ts";
 import { settlementVerbs } from "./settlements.ts";
+import { createSpareRoom } from "./spare-room.ts";
 import { statVerbs } from "./stats.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { createWaitingRecords } from "./waiting-records.ts";
@@ -143,7 +144,10 @@ export function openSqliteStore({
     hold,
     rowKeys: createRowKeys(client),
     ownership: createOwnership(),
-    filing: createFiling({ client, writer, clock, reportDamage }),
+    filing: createFiling({
+      ...{ client, writer, clock, reportDamage },
+      hasRoom: createSpareRoom(client, dataDir, clock),
+    }),
     billing,
     books: createBooksFile(client, hold, billing),
     audit: createAuditLog(client),

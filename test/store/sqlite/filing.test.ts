@@ -91,6 +91,18 @@ describe("a fresh record", () => {
     expect(await pageOf(one)).toBe(2);
   });
 
+  test("goes with its account, although it is in no list", async () => {
+    const { store, path, one, accept, unfiled } = await openWithTwo();
+    await accept(one);
+    await store.deleteTenant(one.key, 1);
+    expect(unfiled()).toEqual([one.key]);
+    while (await store.eraseDeleted(100));
+    expect(unfiled()).toEqual([]);
+    const looking = new Database(path, { readonly: true });
+    expect(looking.query("select count(*) as events from event").get()).toEqual({ events: 0 });
+    looking.close();
+  });
+
   test("that a killed server has left is filed by the next one, and by whoever examines the database", async () => {
     const { clock, path, one, accept, unfiled } = await openWithTwo();
     await accept(one);

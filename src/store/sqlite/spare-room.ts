@@ -1,0 +1,40 @@
+import type { Database } from "bun:sqlite";
+import { statfsSync } from "node:fs";
+import type { Clock } from "../../lib/clock.ts";
+
+/**
+ * What is put off must be possible later. Ten thousand records of as many accounts, each with two pages of its own, would take
+ * as much of the log.
+ */
+const spareBytes = 128 * 2 ** 20;
+
+const lookEveryMs = 250;
+
+/** Whether the disk, and the database if it has a limit, have so much room left. Looked at four times a second at most. */
+export function createSpareRoom(client: Database, folder: string, clock: Pick<Clock, "monotonicMs">): () => boolean {
+  const pagesLeft = client.prepare<{ bytes: number }, []>(
+    `select (max_page_count - page_count + freelist_count) * page_size as bytes
+     from pragma_max_page_count, pragma_page_count, pragma_freelist_count, pragma_page_size`,
+  );
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let hasRoom = false;
+
+  function look(): boolean {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize >= spareBytes && (pagesLeft.get()?.bytes ?? 0) >= spareBytes;
+  }
+
+  return () => {
+    const now = clock.monotonicMs();
+    if (now - lookedAt >= lookEveryMs) {
+      lookedAt = now;
+      try {
+        hasRoom = look();
+      } catch {
+        // A disk that does not even say how full it is has no room to rely on.
+        hasRoom = false;
+      }
+    }
+    return hasRoom;
+  };
+}
