@@ -64,6 +64,7 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
   let records = 0;
   let lastAdded = 0;
   let cancel: (() => void) | null = null;
+  let closed = false;
   for (const { key, tenantKey } of statements.unfiled.all()) add(tenantKey, key);
 
   function add(tenantKey: number, deliveryKey: number): void {
@@ -117,7 +118,7 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
   }
 
   function goOn(afterMs: number): void {
-    if (waiting.size > 0) cancel ??= clock.after(afterMs, fileAll);
+    if (waiting.size > 0 && !closed) cancel ??= clock.after(afterMs, fileAll);
   }
 
   /** All accounts that wait now, each with what it has when its turn comes. */
@@ -148,6 +149,7 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
     take,
     whenFiled: (tenantKey) => fileOf(tenantKey).catch(() => {}),
     async close() {
+      closed = true;
       cancel?.();
       if (waiting.size === 0) return;
       await writer

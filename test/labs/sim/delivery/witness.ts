@@ -108,7 +108,8 @@ const columns = {
 const events: readonly { of: keyof typeof columns; on: string; was: boolean; is: boolean }[] = [
   { of: "event", on: "insert", was: false, is: true },
   { of: "delivery", on: "insert", was: false, is: true },
-  { of: "delivery", on: "update", was: true, is: true },
+  // Not when it is filed, which changes nothing of these.
+  { of: "delivery", on: `update of ${columns.delivery.join(", ")}`, was: true, is: true },
   { of: "delivery", on: "delete", was: true, is: false },
   { of: "attempt", on: "insert", was: false, is: true },
   { of: "webhook", on: "insert", was: false, is: true },
