@@ -36,7 +36,9 @@ type Selecting = Omit<NewReplay, "id" | "label">;
 
 /** Which events a replay takes: as it is counted, and as it is queued, by the same conditions. */
 export function createReplaySelection({ client, queries, reader }: Connection) {
-  const lastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
+  const selectLastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
+  /** Of the last event that is on disk, of any account. */
+  const lastSeq = () => selectLastSeq.get()?.seq ?? 0;
   const erasedToOf = client.prepare<{ seq: number | null }, [number]>(
     "select payloads_erased_to as seq from tenant where key = ?1",
   );
@@ -72,13 +74,13 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
   }
 
   /** The records whose events a bulk replay takes; null: there are none. */
-  function filterOfRecords(tenantKey: number, replay: Selecting) {
+  function filterOfRecords(tenantKey: number, replay: Selecting, last?: number) {
     const narrowing = narrowingOf(tenantKey, replay.filter);
     if (!narrowing) return null;
     const { webhookKeys, typeHash, failure } = narrowing;
     return {
       tenantKey,
-      ...rangeOf(replay),
+      ...rangeOf(replay, last),
       ...(replay.kind === "failed" && { state: stateNumber.FAILED }),
       ...(webhookKeys && { webhookKeys }),
       ...(typeHash !== null && { typeHash }),
@@ -87,17 +89,19 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
   }
 
   /** The events that are looked at. */
-  const rangeOf = ({ filter = {}, from, to }: Pick<NewReplay, "from" | "to" | "filter">) =>
-    selectionOf({ from, to }, filter, lastSeq.get()?.seq ?? 0);
+  const rangeOf = ({ filter = {}, from, to }: Pick<NewReplay, "from" | "to" | "filter">, last = lastSeq()) =>
+    selectionOf({ from, to }, filter, last);
 
   return {
+    lastSeq,
+
     rangeOf,
 
     narrowingOf,
 
     /** How many events a bulk replay would take now. */
-    async count(tenantKey: number, replay: Selecting): Promise<number> {
-      const filter = filterOfRecords(tenantKey, replay);
+    async count(tenantKey: number, replay: Selecting, last?: number): Promise<number> {
+      const filter = filterOfRecords(tenantKey, replay, last);
       return filter ? reader.run("countEvents", filter) : 0;
     },
 

@@ -297,9 +297,14 @@ export function replayVerbs(
     },
 
     async startReplay(tenantKey, replay, now, limits, act) {
-      const { fromSeq, toSeq } = selection.rangeOf(replay);
       await filing.whenFiled(tenantKey);
-      const selected = await selection.count(tenantKey, replay);
+      // What is counted is what the range has: up to this event all are filed, and of later ones some may not be.
+      const lastSeq = await writer.submit<number>((tx) => {
+        filing.file(tx, tenantKey);
+        return selection.lastSeq();
+      });
+      const { fromSeq, toSeq } = selection.rangeOf(replay, lastSeq);
+      const selected = await selection.count(tenantKey, replay, lastSeq);
       return writer.submit<Replay>((tx) => {
         const { perDay } = limits;
         const bulk = {
