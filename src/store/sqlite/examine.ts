@@ -29,7 +29,7 @@ export function examineDatabase(dataDir: string): Examination {
   }
 }
 
-/** Where rows and what is kept beside them do not agree, in words. */
+/** Where rows and what is kept beside them do not agree, in words. What a killed server has left unfiled is filed first. */
 export function findMiscounts(client: Database): string[] {
   fileLeftOver(client);
   const lost = client.prepare<{ fault: string }, []>(torn).all();
