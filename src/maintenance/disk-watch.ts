@@ -1,5 +1,5 @@
-import { statfsSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
+import { freeBytesOf as readFreeBytes } from "../lib/free-bytes.ts";
 import type { Log } from "../lib/log.ts";
 
 /** How long a reading of the free space holds. At 100 MB/s a disk loses the smallest floor in that time. */
@@ -74,9 +74,4 @@ export function createDiskWatch({
     },
     freeBytes: read,
   };
-}
-
-function readFreeBytes(folder: string): number {
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize;
 }

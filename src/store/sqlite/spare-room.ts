@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
-import { statfsSync } from "node:fs";
 import type { Clock } from "../../lib/clock.ts";
+import { freeBytesOf } from "../../lib/free-bytes.ts";
 
 /**
  * What is put off must be possible later. Ten thousand records of as many accounts, each with two pages of its own, would take
@@ -19,10 +19,7 @@ export function createSpareRoom(client: Database, folder: string, clock: Pick<Cl
   let lookedAt = Number.NEGATIVE_INFINITY;
   let hasRoom = false;
 
-  function look(): boolean {
-    const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize >= spareBytes && (pagesLeft.get()?.bytes ?? 0) >= spareBytes;
-  }
+  const look = () => freeBytesOf(folder) >= spareBytes && (pagesLeft.get()?.bytes ?? 0) >= spareBytes;
 
   return () => {
     const now = clock.monotonicMs();
