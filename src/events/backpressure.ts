@@ -31,7 +31,7 @@ type Attempted = Pick<DueDelivery, "eventSeq" | "attempts" | "replayKey">;
 const most = 256;
 
 /** Own time of attempts, on average, above and below which acceptance is narrowed and widened. */
-const lateMs = 15;
+const lateMs = 25;
 const promptMs = 8;
 /** Only from here on it is closed: below, one at a time is few enough, and closing leaves the processor with nothing to do. */
 const veryLateMs = 60;
