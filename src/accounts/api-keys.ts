@@ -6,7 +6,7 @@ import type { Clock } from "../lib/clock.ts";
 import { newApiKey, newId } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Vault } from "../lib/vault.ts";
-import type { NewApiKey, Store } from "../store/store.ts";
+import type { FoundApiKey, NewApiKey, Store } from "../store/store.ts";
 
 const prefix = "svc_sk_";
 const keyLength = prefix.length + 40;
@@ -21,8 +21,13 @@ export function makeApiKey(vault: Vault, tenantId: string): NewApiKey {
   return { id, hash: hashOf(key), sealed: vault.seal(key, keyContext(tenantId, id)) };
 }
 
-/** Whose key it is. @throws unauthenticated for every reason, always with the same words */
-export type AuthenticateApiKey = (token: string) => Promise<{ tenant: Tenant; apiKeyId: string }>;
+export interface KeyHolder {
+  readonly tenant: Tenant;
+  readonly apiKeyId: string;
+}
+
+/** Whose key it is: at once where it is known. @throws unauthenticated for every reason, always with the same words */
+export type AuthenticateApiKey = (token: string) => KeyHolder | Promise<KeyHolder>;
 
 /** On the path of every event: one SHA-256 and one read by a unique index. The use is noted in memory. */
 export function createApiKeyAuthentication({
@@ -34,12 +39,16 @@ export function createApiKeyAuthentication({
   clock: Clock;
   keyUse: Pick<KeyUse, "note">;
 }): AuthenticateApiKey {
-  return async function authenticateApiKey(token) {
-    if (token.length !== keyLength || !token.startsWith(prefix)) throw apiKeyRefused();
-    const found = await store.findApiKey(hashOf(token));
+  function holderOf(found: FoundApiKey | null): KeyHolder {
     if (found === null || !isActive(found, clock.now())) throw apiKeyRefused();
     keyUse.note(found.apiKeyId);
     return { tenant: found.tenant, apiKeyId: found.apiKeyId };
+  }
+
+  return function authenticateApiKey(token) {
+    if (token.length !== keyLength || !token.startsWith(prefix)) throw apiKeyRefused();
+    const found = store.findApiKey(hashOf(token));
+    return found instanceof Promise ? found.then(holderOf) : holderOf(found);
   };
 }
 

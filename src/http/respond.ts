@@ -11,7 +11,7 @@ import { checkView } from "./session.ts";
 import { check } from "./validation.ts";
 
 export interface ResponderDeps {
-  authenticate(access: Access, request: Request, address: string | undefined): Promise<Identity>;
+  authenticate(access: Access, request: Request, address: string | undefined): Identity | Promise<Identity>;
   clientAddress(socketAddress: string, headers: Headers): string;
   bodyRoom: Room;
   answers: Pick<Answers, "begin">;
@@ -101,7 +101,8 @@ export function createResponder(deps: ResponderDeps) {
     const isAsked = endpoint.access !== "api_key" || isLogged;
     const address = isAsked ? clientAddress(socketAddress(), headers) : undefined;
     trace.address = address;
-    const { tenant, session, apiKeyId } = await authenticate(endpoint.access, request, address);
+    const identity = authenticate(endpoint.access, request, address);
+    const { tenant, session, apiKeyId } = identity instanceof Promise ? await identity : identity;
     if (session) checkView(session, endpoint.method, endpoint.showsSecret === true);
     trace.tenantId = tenant?.id ?? null;
     const caller = { address, tenant, session, apiKeyId } as Caller;

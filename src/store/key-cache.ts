@@ -1,6 +1,6 @@
 import type { Change } from "../domain/change.ts";
 import { createReadCache } from "../lib/read-cache.ts";
-import type { CredentialVerbs } from "./store.ts";
+import type { CredentialVerbs, FoundApiKey } from "./store.ts";
 
 /** About 500 bytes each. */
 const maxCachedKeys = 10_000;
@@ -20,8 +20,6 @@ const harmless: ReadonlySet<string> = new Set([
   "master_key_changed",
 ] satisfies Change["kind"][]);
 
-type Found = NonNullable<Awaited<ReturnType<CredentialVerbs["findApiKey"]>>>;
-
 export interface KeyCache extends Pick<CredentialVerbs, "findApiKey"> {
   /** Of every change, before whoever made it is answered. */
   heed(change: Change): void;
@@ -35,12 +33,12 @@ export interface KeyCache extends Pick<CredentialVerbs, "findApiKey"> {
  * the memory with them.
  */
 export function createKeyCache(findApiKey: CredentialVerbs["findApiKey"]): KeyCache {
-  const cache = createReadCache<string, Found>(maxCachedKeys);
+  const cache = createReadCache<string, FoundApiKey>(maxCachedKeys);
 
   return {
-    async findApiKey(hash) {
+    findApiKey(hash) {
       const name = Buffer.from(hash.buffer, hash.byteOffset, hash.byteLength).toString("latin1");
-      return cache.get(name) ?? cache.read(name, () => findApiKey(hash));
+      return cache.get(name) ?? cache.read(name, async () => findApiKey(hash));
     },
     forgetAll: cache.forgetAll,
     heed({ kind }) {

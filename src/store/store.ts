@@ -136,10 +136,18 @@ export interface NewSigningKey {
   readonly sealedSeed: Uint8Array;
 }
 
+/** What an API key stands for. */
+export interface FoundApiKey {
+  readonly apiKeyId: string;
+  readonly tenant: Tenant;
+  readonly expiresAt: number | null;
+}
+
 export interface CredentialVerbs {
   /** Newest first, the inactive ones too. */
   apiKeys(tenantKey: number): Promise<ApiKey[]>;
-  findApiKey(hash: Uint8Array): Promise<{ apiKeyId: string; tenant: Tenant; expiresAt: number | null } | null>;
+  /** At once where it is known: every event asks. */
+  findApiKey(hash: Uint8Array): FoundApiKey | null | Promise<FoundApiKey | null>;
   /** Adds a key; every other active one ends at the earlier of its own end and `othersEndAt`. Forgets all but the latest. */
   rotateApiKey(tenantKey: number, key: NewApiKey, othersEndAt: number, now: number, act?: Act): Promise<ApiKey>;
   /** Notes the last use of keys by id. Keys that are gone are passed over. */
