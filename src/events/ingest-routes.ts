@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { DomainError, invalidField } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { readTrace } from "../domain/trace-context.ts";
-import { accepted, type Caller, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
+import { accepted, type Caller, type ErasedEndpoint, endpoint, type Reply } from "../http/endpoint.ts";
 import type { AcceptRequest, NewEvent } from "../store/store.ts";
 import type { AcceptConditions, AnnounceRefused } from "./ingest.ts";
 import * as model from "./model.ts";
@@ -25,12 +25,13 @@ export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRo
     { tenant, apiKeyId, body, raw }: { tenant: Tenant; apiKeyId: string; body: Uint8Array; raw: Request },
     path: string,
     slice: (body: Uint8Array) => readonly NewEvent[],
-  ): Promise<readonly string[]> {
+    answer: (eventIds: readonly string[]) => unknown,
+  ): Promise<Reply> {
     let events = 1;
     try {
       const sliced = slice(body);
       events = sliced.length;
-      return await ingest(tenant, sliced, conditionsOf(apiKeyId, raw, path, body));
+      return accepted(answer(await ingest(tenant, sliced, conditionsOf(apiKeyId, raw, path, body))));
     } catch (error) {
       if (error instanceof DomainError) announceRefused(tenant.key, error, events);
       throw error;
@@ -55,10 +56,7 @@ export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRo
         onUnread,
         responses: model.ingestResponses,
       },
-      async (request) => {
-        const [eventId] = await take(request, "/v1/ingest", (body) => [sliceEvent(body)]);
-        return accepted({ status: "accepted", eventId });
-      },
+      (request) => take(request, "/v1/ingest", sliceSingle, answerSingle),
     ),
     endpoint(
       {
@@ -74,13 +72,14 @@ export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRo
         onUnread,
         responses: model.batchResponses,
       },
-      async (request) => {
-        const eventIds = await take(request, "/v1/ingest/batch", sliceBatch);
-        return accepted({ status: "accepted", eventIds });
-      },
+      (request) => take(request, "/v1/ingest/batch", sliceBatch, answerBatch),
     ),
   ];
 }
+
+const sliceSingle = (body: Uint8Array) => [sliceEvent(body)];
+const answerSingle = ([eventId]: readonly string[]) => ({ status: "accepted", eventId });
+const answerBatch = (eventIds: readonly string[]) => ({ status: "accepted", eventIds });
 
 /** Until the commit a client can go, or break its request off by what it sends after it: then it gets no 202. */
 function conditionsOf(apiKeyId: string, request: Request, path: string, body: Uint8Array): AcceptConditions {

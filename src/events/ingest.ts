@@ -29,28 +29,32 @@ export function createIngest({ store, dispatcher, announce, backpressure }: Inge
   /** Batches of one account go one after the other, so that another account's waits for one of them and not for all. */
   const batches = createKeyedLock<number>();
 
-  async function accept(request: AcceptRequest): Promise<AcceptedEvents> {
+  async function accept(tenant: Tenant, request: AcceptRequest): Promise<readonly string[]> {
     const { tenantKey, events } = request;
     const turn = backpressure.begin(tenantKey, events.length);
     if (turn !== null) await turn;
+    let accepted: AcceptedEvents;
     try {
-      return await store.acceptEvents(request);
+      accepted = await store.acceptEvents(request);
     } finally {
       backpressure.end(events.length);
     }
-  }
-
-  return async function ingest(
-    tenant: Tenant,
-    events: readonly NewEvent[],
-    conditions: AcceptConditions,
-  ): Promise<readonly string[]> {
-    const request = { tenantKey: tenant.key, events, roomFor: dispatcher.roomFor, ...conditions };
-    const accepted = await (events.length > 1 ? batches.run(tenant.key, () => accept(request)) : accept(request));
     if (accepted.repeated) return accepted.eventIds;
     dispatcher.offer(accepted.deliveries);
     if (accepted.unowned.length > 0) dispatcher.wake(accepted.unowned);
     announce(tenant, accepted);
     return accepted.eventIds;
+  }
+
+  const acceptBatch = (tenant: Tenant, request: AcceptRequest) =>
+    batches.run(tenant.key, () => accept(tenant, request));
+
+  return function ingest(
+    tenant: Tenant,
+    events: readonly NewEvent[],
+    conditions: AcceptConditions,
+  ): Promise<readonly string[]> {
+    const request = { tenantKey: tenant.key, events, roomFor: dispatcher.roomFor, ...conditions };
+    return events.length > 1 ? acceptBatch(tenant, request) : accept(tenant, request);
   };
 }

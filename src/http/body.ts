@@ -19,17 +19,19 @@ const pieceBytes = 512 * 1024;
  * @throws too_large `body_too_large`; unavailable `too_many_bodies`; invalid `body_incomplete`, which nobody reads: the
  *   client has gone, or the listener has answered what is no HTTP
  */
-export async function readBody(request: Request, maxBytes: number, place: Pick<Place, "grow">): Promise<Uint8Array> {
-  try {
-    const declared = declaredLength(request.headers);
-    if (declared === null || declared > maxBytes) return await readCounting(request, declared, maxBytes, place);
-    // Bun 1.4.5 reserves what is announced, up to 256 KiB, with the first bytes that come.
-    place.grow(declared);
-    return await request.bytes();
-  } catch (error) {
-    if (error instanceof DomainError) throw error;
-    throw invalid("The connection closed before the body was complete.", "body_incomplete");
+export function readBody(request: Request, maxBytes: number, place: Pick<Place, "grow">): Promise<Uint8Array> {
+  const declared = declaredLength(request.headers);
+  if (declared === null || declared > maxBytes) {
+    return readCounting(request, declared, maxBytes, place).catch(refuseIncomplete);
   }
+  // Bun 1.4.5 reserves what is announced, up to 256 KiB, with the first bytes that come.
+  place.grow(declared);
+  return request.bytes().catch(refuseIncomplete);
+}
+
+function refuseIncomplete(error: unknown): never {
+  if (error instanceof DomainError) throw error;
+  throw invalid("The connection closed before the body was complete.", "body_incomplete");
 }
 
 async function readCounting(

@@ -27,6 +27,7 @@ export function createTurnstile<Key>(atFirst: number): Turnstile<Key> {
   const fits = (weight: number) => inside + weight <= most || (inside === 0 && most > 0);
 
   function next(): boolean {
+    if (waiting.size === 0) return false;
     for (const [key, queue] of waiting) {
       const [first] = queue;
       if (!first || !fits(first.weight)) return false;
