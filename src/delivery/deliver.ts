@@ -3,7 +3,7 @@ import { DomainError } from "../domain/errors.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import type { Interruption } from "../lib/interruption.ts";
-import type { AttemptRef, Settlement } from "../store/deliveries.ts";
+import type { AttemptRef, Settled, Settlement } from "../store/deliveries.ts";
 import type { Store } from "../store/store.ts";
 import type { Outcome } from "./network/transport.ts";
 import type { HeaderVault } from "./own-headers.ts";
@@ -58,7 +58,7 @@ export interface DeliverDeps {
 
 /** One attempt, from the record to the record: build, sign, send, judge, settle, announce. */
 export function createDeliver(deps: DeliverDeps) {
-  const { clock, signers, headerVault, sender, retry, announce } = deps;
+  const { clock, signers, headerVault, sender, store, retry, announce } = deps;
 
   return async function deliver(delivery: DueDelivery, route: Route): Promise<Delivered> {
     const found = signers.materialFor(delivery.tenantKey, delivery.tenantId);
@@ -74,7 +74,13 @@ export function createDeliver(deps: DeliverDeps) {
     const body = outcome.kind === "responded" ? outcome.body : null;
     if (body && !body.ended) await Promise.race([body.done, sleep(clock, bodyGraceMs)]);
     const settlement: Settlement = { delivery, attempt: toAttempt(outcome, verdict, startedAt), next };
-    const settled = await settleSurely(deps, settlement, route.isAwaited());
+    const isAwaited = route.isAwaited();
+    let settled: Settled;
+    try {
+      settled = await store.settle(settlement, isAwaited);
+    } catch (error) {
+      settled = await settleLater(deps, settlement, isAwaited, error);
+    }
     // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
     if (settled.attempt !== null) announce(settlement, settled.kind === "settled" ? "settled" : "superseded");
     const connectionFree = body && !body.ended ? logRest(deps, settled.attempt, body) : null;
@@ -100,30 +106,35 @@ function toAttempt(outcome: Outcome, verdict: Verdict, startedAt: number): Settl
 }
 
 /**
- * Records the outcome, however long the disk is full: forgetting it would mean to send the event again. The attempts in
- * flight are bounded, and so is what waits here.
+ * Records an outcome that the store did not accept, however long the disk is full: forgetting it would mean to send the event
+ * again. The attempts in flight are bounded, and so is what waits here.
+ * @throws what the store says, unless it is that it takes no writes now
  */
-async function settleSurely(
+async function settleLater(
   { store, clock, onStorageStalled }: DeliverDeps,
   settlement: Settlement,
   isAwaited: boolean,
-) {
-  let stalled = false;
+  refusal: unknown,
+): Promise<Settled> {
+  throwUnlessStalled(refusal);
+  onStorageStalled?.(true);
   try {
     for (;;) {
+      await sleep(clock, settleRetryMs);
       try {
         return await store.settle(settlement, isAwaited);
       } catch (error) {
-        if (!(error instanceof DomainError) || error.kind !== "unavailable" || error.code === "shutting_down")
-          throw error;
-        if (!stalled) onStorageStalled?.(true);
-        stalled = true;
-        await sleep(clock, settleRetryMs);
+        throwUnlessStalled(error);
       }
     }
   } finally {
-    if (stalled) onStorageStalled?.(false);
+    onStorageStalled?.(false);
   }
+}
+
+function throwUnlessStalled(error: unknown): void {
+  const isStalled = error instanceof DomainError && error.kind === "unavailable" && error.code !== "shutting_down";
+  if (!isStalled) throw error;
 }
 
 async function logRest(

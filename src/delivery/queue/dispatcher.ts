@@ -187,29 +187,31 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       hindsight.isCancelled(delivery) ||
       !mayStart();
     const isAwaited = () => delivery.orderHash !== null || queue.hasMore(clock.now()) || !ready.isEmpty();
-    deliver(delivery, { signal: queue.signal, isClosed, isAwaited })
-      .then(
-        (result) => finish(queue, delivery, result),
-        (error: unknown) => {
-          // A defect; or a store that was closed while it had no room for the outcome, which is nobody's fault. The record
-          // is still pending in the table and will be due again.
-          log.write(stopping ? "warn" : "error", "delivery.broken", {
-            eventId: delivery.eventId,
-            error: messageOf(error),
-          });
-          if (!queue.surrendered) returns.giveBack([delivery], clock.now() + retryMs);
-          return null;
-        },
-      )
-      .finally(() => {
-        admission.leave(place);
-        queue.inFlight -= 1;
-        if (queue.removed && queue.inFlight === 0) queues.remove(queue);
-        makeReady(queue);
-        pump();
-        drained();
-      })
-      .catch(() => {});
+    const leave = () => {
+      admission.leave(place);
+      queue.inFlight -= 1;
+      if (queue.removed && queue.inFlight === 0) queues.remove(queue);
+      makeReady(queue);
+      pump();
+      drained();
+    };
+    deliver(delivery, { signal: queue.signal, isClosed, isAwaited }).then(
+      (result) => {
+        const connectionFree = finish(queue, delivery, result);
+        if (connectionFree !== null) connectionFree.then(leave, leave);
+        else leave();
+      },
+      (error: unknown) => {
+        // A defect; or a store that was closed while it had no room for the outcome, which is nobody's fault. The record
+        // is still pending in the table and will be due again.
+        log.write(stopping ? "warn" : "error", "delivery.broken", {
+          eventId: delivery.eventId,
+          error: messageOf(error),
+        });
+        if (!queue.surrendered) returns.giveBack([delivery], clock.now() + retryMs);
+        leave();
+      },
+    );
   }
 
   function finish(queue: WebhookQueue, delivery: DueDelivery, result: Delivered): Promise<void> | null {
