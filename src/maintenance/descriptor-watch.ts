@@ -2,12 +2,14 @@ import type { Clock } from "../lib/clock.ts";
 import { countDescriptors, createReserveDescriptor, type Descriptors } from "../lib/descriptors.ts";
 import type { Log } from "../lib/log.ts";
 
-/** A look costs 5 µs, an open and a close; four a second are half of what an idle server wakes up for. */
-const lookEveryMs = 250;
+/** A look costs 5 µs, an open and a close; but each wakes up two threads of a server that has nothing to do. */
+const shortestPauseMs = 250;
+const longestPauseMs = 30_000;
 
-/** With so many free ones a second is soon enough: one thread takes 8,400 connections a second (two cores, measured). */
-const plentyFree = 12_000;
-const lookAtPlentyEveryMs = 1_000;
+/** One thread takes 8.4 connections in a millisecond (two cores, measured): before all are taken there is a look. */
+const takenPerMs = 10;
+
+const pauseMs = (free: number) => Math.min(Math.max(free / takenPerMs, shortestPauseMs), longestPauseMs);
 
 /** With fewer free descriptors than this, connections are closed: a quarter of all, within these bounds. */
 const smallestReserve = 16;
@@ -56,7 +58,7 @@ export function createDescriptorWatch({
   function look(limit: number): void {
     const kept = Math.min(Math.max(Math.floor(limit / 4), smallestReserve), largestReserve);
     const next = lowest(limit);
-    cancel = clock.after(limit - next >= plentyFree ? lookAtPlentyEveryMs : lookEveryMs, () => look(limit));
+    cancel = clock.after(episode === null ? pauseMs(limit - next) : shortestPauseMs, () => look(limit));
     if (next >= limit - kept) relieve(kept);
     else if (episode !== null && clock.monotonicMs() - episode.lastAt >= calmMs) end(episode);
   }

@@ -223,13 +223,16 @@ describe("descriptors that run short", () => {
   });
 
   test.each([
-    [13_000, 1_000],
-    [11_000, 250],
+    [1_000_000, 30_000],
+    [20_000, 2_000],
+    [2_400, 250],
   ])("are looked for when %i are free, every %i ms", (free, everyMs) => {
-    const { clock, table, watch } = setUp(20_000);
-    table.open = 20_000 - free;
-    clock.advance(10_000);
-    table.open = 19_990;
+    const limit = 2_000_000;
+    const { clock, table, watch } = setUp(limit);
+    table.open = limit - free;
+    // Of a million, as it starts.
+    clock.advance(30_000);
+    table.open = limit - 10;
     clock.advance(everyMs - 1);
     expect(table.asked).toEqual([]);
     clock.advance(1);

@@ -5,10 +5,10 @@ import { atRate } from "./generator.ts";
 import { describeSurroundings } from "./machine.ts";
 import { positive } from "./options.ts";
 import { say, showProgress } from "./output.ts";
-import { runPhase } from "./phase.ts";
-import { startReceiver } from "./receiver.ts";
+import { type PhaseResult, runPhase } from "./phase.ts";
+import { type Receiver, startReceiver } from "./receiver.ts";
 import { bar, machineLines, mb, phaseLine } from "./report.ts";
-import { type Server, startProduct } from "./servers.ts";
+import { type Server, startProduct, startRelay } from "./servers.ts";
 import { createApi, createTenants } from "./tenants.ts";
 import { threadsLine, watchedThreads, watchThreads } from "./threads.ts";
 
@@ -27,8 +27,13 @@ const maxStartBytes = 90e6;
 const maxIdleWakeups = 1;
 const maxLittleCores = 0.12;
 
-/** After the start, or a load: for what is then still to be done. */
-const settleSeconds = 10;
+const warmupSeconds = 10;
+
+/** For what is still to be done after the start. */
+const startSeconds = 10;
+
+/** Until the run-time's collector rests: it looks once a second for 30 s after memory has changed. */
+const restSeconds = 40;
 
 await runBench({ name: "bench:little", readOptions, run: benchLittle });
 
@@ -59,8 +64,9 @@ async function benchLittle({ seconds, rate, dataDir: parent, source, gate }: Opt
   say(machineLines(await describeSurroundings(dataDir)));
   say("");
   const server = await startProduct({ dataDir, source });
-  await settle("after the start");
+  await wait(startSeconds, "after the start");
   const startBytes = server.meter.residentBytes();
+  await wait(restSeconds, "for rest");
   say(`started       resident ${mb(startBytes)}`);
   const idle = await lookAtIdle("idle", server, seconds);
 
@@ -70,13 +76,15 @@ async function benchLittle({ seconds, rate, dataDir: parent, source, gate }: Opt
   const little = await runPhase({ ...server, apiKeys }, receiver, {
     label: `${rate}/s`,
     pace: (startUs) => atRate(rate, startUs),
-    warmupSeconds: settleSeconds,
+    warmupSeconds,
     seconds,
     atEdge: threads.atEdge,
   });
   say(phaseLine(`${rate}/s`, little));
   say(threads.line());
-  await settle("after the load");
+  const relay = await runRelay(rate, seconds, receiver);
+  say(phaseLine("bare relay", relay));
+  await wait(restSeconds, "for rest");
   const idleAgain = await lookAtIdle("idle again", server, seconds);
   receiver.close();
   await server.stop();
@@ -98,9 +106,18 @@ async function benchLittle({ seconds, rate, dataDir: parent, source, gate }: Opt
   );
 }
 
-async function settle(when: string): Promise<void> {
-  showProgress(`waiting ${settleSeconds} s ${when}`);
-  await Bun.sleep(settleSeconds * 1000);
+/** What a relay takes that stores and signs nothing: most of it is waking up, which no server is spared. */
+async function runRelay(rate: number, seconds: number, receiver: Receiver): Promise<PhaseResult> {
+  const relay = await startRelay("bare-relay.ts", receiver.port, { client: "node" });
+  const pace = (startUs: number) => atRate(rate, startUs);
+  const result = await runPhase(relay, receiver, { label: "bare relay", pace, warmupSeconds, seconds });
+  await relay.stop();
+  return result;
+}
+
+async function wait(seconds: number, why: string): Promise<void> {
+  showProgress(`waiting ${seconds} s ${why}`);
+  await Bun.sleep(seconds * 1000);
 }
 
 /** @returns wake-ups a second, of all threads */
