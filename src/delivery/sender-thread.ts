@@ -2,6 +2,7 @@ import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Interruption } from "../lib/interruption.ts";
 import type { Log } from "../lib/log.ts";
+import { Slots } from "../lib/slots.ts";
 import type { Listener } from "./network/own-listeners.ts";
 import type { BodyRead, Outcome } from "./network/transport.ts";
 import type { Sender, SendOrder } from "./sender.ts";
@@ -44,8 +45,7 @@ export interface SenderThread extends Sender {
 export function createSenderThread({ settings, clock, log, onConnection, onOwnTime }: SenderThreadDeps): SenderThread {
   let worker: Worker | null = null;
   let closed = false;
-  let lastId = 0;
-  const underWay = new Map<number, Attempt>();
+  const underWay = new Slots<Attempt>();
   let outbox: { id: number; order: SendOrder }[] = [];
   const numbers = new Map<SignerMaterial, number>();
   let lastNumber = 0;
@@ -68,13 +68,11 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
     log.write("error", "sender.failed", { message });
     worker = null;
     numbers.clear();
-    const lost = [...underWay.values()];
-    underWay.clear();
-    for (const attempt of lost) attempt.breakOff("connection_reset", "this server aborted the attempt");
+    for (const attempt of underWay.takeAll()) attempt.breakOff("connection_reset", "this server aborted the attempt");
   }
 
   function flush(): void {
-    const orders = outbox.filter(({ id }) => underWay.has(id));
+    const orders = outbox.filter(({ id }) => underWay.get(id) !== undefined);
     outbox = [];
     if (orders.length === 0 || closed) return;
     if (!worker) {
@@ -156,12 +154,11 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
       return new Promise((resolve, reject) => {
         const startedAtMs = clock.monotonicMs();
         const elapsedMs = () => clock.monotonicMs() - startedAtMs;
-        lastId += 1;
-        const id = lastId;
+        let id = 0;
         const attempt = new Attempt(order.delivery, resolve, reject, signal, elapsedMs, () => breakOff(id, attempt));
         if (closed || signal?.aborted) return attempt.breakOff("interrupted");
         signal?.addEventListener("abort", attempt);
-        underWay.set(id, attempt);
+        id = underWay.add(attempt);
         outbox.push({ id, order });
         if (outbox.length === 1) setImmediate(flush);
       });
@@ -173,9 +170,7 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
       closed = true;
       tell({ kind: "close" });
       worker = null;
-      const left = [...underWay.values()];
-      underWay.clear();
-      for (const attempt of left) attempt.breakOff("interrupted");
+      for (const attempt of underWay.takeAll()) attempt.breakOff("interrupted");
     },
   };
 }

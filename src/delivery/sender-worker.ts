@@ -2,6 +2,7 @@ import { createPrivateKey } from "node:crypto";
 import { systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Interruption, InterruptionListener } from "../lib/interruption.ts";
+import { NumberedValues } from "../lib/slots.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
 import { createSurroundings } from "./network/surroundings.ts";
 import { type BodyRead, createTransport, type Outcome, type Transport } from "./network/transport.ts";
@@ -23,7 +24,7 @@ declare const self: Worker;
 let transport: Transport | null = null;
 let policy: AddressPolicy | null = null;
 const signers = new Map<number, SignerMaterial>();
-const underWay = new Map<number, Recall>();
+const underWay = new NumberedValues<Recall>();
 
 /** Calls an order back. Its exchange is the only listener, so it is made in a tenth of the time of an `AbortController`. */
 class Recall implements Interruption {
@@ -100,7 +101,7 @@ function send({ orders, payloads }: SendBatch): void {
   for (const order of JSON.parse(orders) as PackedOrder[]) {
     const material = signers.get(order.signer);
     const recall = new Recall();
-    underWay.set(order.id, recall);
+    underWay.put(order.id, recall);
     due.push({ order, material, payload: new Uint8Array(payloads, start, order.payloadEnd - start), recall });
     start = order.payloadEnd;
   }

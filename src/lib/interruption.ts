@@ -15,21 +15,22 @@ export interface InterruptionListener {
  */
 export class Interrupter implements Interruption {
   aborted = false;
-  private readonly listeners = new Set<InterruptionListener>();
+  /** Few at a time; of why no `Set`, see `Slots`. */
+  private readonly listeners: InterruptionListener[] = [];
 
   addEventListener(_type: "abort", listener: InterruptionListener): void {
-    this.listeners.add(listener);
+    this.listeners.push(listener);
   }
 
   removeEventListener(_type: "abort", listener: InterruptionListener): void {
-    this.listeners.delete(listener);
+    const at = this.listeners.indexOf(listener);
+    if (at !== -1) this.listeners.splice(at, 1);
   }
 
   /** Each listener is told once; one that leaves meanwhile is not. */
   abort(): void {
     if (this.aborted) return;
     this.aborted = true;
-    for (const listener of this.listeners) listener.handleEvent();
-    this.listeners.clear();
+    for (let next = this.listeners.shift(); next; next = this.listeners.shift()) next.handleEvent();
   }
 }

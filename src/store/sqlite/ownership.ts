@@ -19,27 +19,45 @@ export interface Ownership {
 
 const none = "[]";
 
+/** Webhooks of which nothing is owned, and that are known still: in a moment something will be. */
+const mostEmpty = 1_000;
+
 export function createOwnership(): Ownership {
-  const byWebhook = new Map<number, Set<number>>();
+  /** A few hundred keys each at most; of why they are no `Set`, see `Slots`. */
+  const byWebhook = new Map<number, number[]>();
+  let empty = 0;
+
+  function forgetEmpty(): void {
+    for (const [webhookKey, keys] of byWebhook) if (keys.length === 0) byWebhook.delete(webhookKey);
+    empty = 0;
+  }
+
   return {
     take(deliveries) {
       for (const { webhookKey, deliveryKey } of deliveries) {
         const keys = byWebhook.get(webhookKey);
-        if (keys) keys.add(deliveryKey);
-        else byWebhook.set(webhookKey, new Set([deliveryKey]));
+        if (!keys) byWebhook.set(webhookKey, [deliveryKey]);
+        else if (!keys.includes(deliveryKey)) {
+          if (keys.length === 0) empty -= 1;
+          keys.push(deliveryKey);
+        }
       }
     },
     end(deliveries) {
       for (const { webhookKey, deliveryKey } of deliveries) {
         const keys = byWebhook.get(webhookKey);
-        if (keys?.delete(deliveryKey) && keys.size === 0) byWebhook.delete(webhookKey);
+        const at = keys?.indexOf(deliveryKey) ?? -1;
+        if (!keys || at === -1) continue;
+        keys.splice(at, 1);
+        if (keys.length === 0) empty += 1;
       }
+      if (empty > mostEmpty) forgetEmpty();
     },
-    has: ({ webhookKey, deliveryKey }) => byWebhook.get(webhookKey)?.has(deliveryKey) === true,
+    has: ({ webhookKey, deliveryKey }) => byWebhook.get(webhookKey)?.includes(deliveryKey) === true,
     listOf(webhookKey) {
       const keys = byWebhook.get(webhookKey);
-      return keys ? JSON.stringify([...keys]) : none;
+      return keys ? JSON.stringify(keys) : none;
     },
-    listAll: () => JSON.stringify([...byWebhook.values()].flatMap((keys) => [...keys])),
+    listAll: () => JSON.stringify([...byWebhook.values()].flat()),
   };
 }
