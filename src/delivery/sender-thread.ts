@@ -143,23 +143,20 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
     }
   }
 
-  function breakOff(id: number, attempt: Attempt): void {
-    underWay.delete(id);
-    tell({ kind: "abort", id });
+  function breakOff(attempt: Attempt): void {
+    underWay.delete(attempt.id);
+    tell({ kind: "abort", id: attempt.id });
     attempt.breakOff("interrupted");
   }
 
   return {
     send(order, signal) {
       return new Promise((resolve, reject) => {
-        const startedAtMs = clock.monotonicMs();
-        const elapsedMs = () => clock.monotonicMs() - startedAtMs;
-        let id = 0;
-        const attempt = new Attempt(order.delivery, resolve, reject, signal, elapsedMs, () => breakOff(id, attempt));
+        const attempt = new Attempt(order.delivery, resolve, reject, signal, clock, breakOff);
         if (closed || signal?.aborted) return attempt.breakOff("interrupted");
         signal?.addEventListener("abort", attempt);
-        id = underWay.add(attempt);
-        outbox.push({ id, order });
+        attempt.id = underWay.add(attempt);
+        outbox.push({ id: attempt.id, order });
         if (outbox.length === 1) setImmediate(flush);
       });
     },
@@ -180,6 +177,8 @@ const copyOf = (bytes: Uint8Array) => new Uint8Array(bytes);
 
 /** One attempt as this side knows it. The abort listener is the object itself. */
 class Attempt {
+  id = 0;
+  private readonly startedAtMs: number;
   private body: LateBody | undefined;
 
   constructor(
@@ -187,12 +186,18 @@ class Attempt {
     private readonly resolve: (outcome: Outcome) => void,
     private readonly reject: (error: Error) => void,
     private readonly signal: Interruption | undefined,
-    readonly elapsedMs: () => number,
-    private readonly onAbort: () => void,
-  ) {}
+    private readonly clock: Pick<Clock, "monotonicMs">,
+    private readonly onAbort: (attempt: Attempt) => void,
+  ) {
+    this.startedAtMs = clock.monotonicMs();
+  }
+
+  elapsedMs(): number {
+    return this.clock.monotonicMs() - this.startedAtMs;
+  }
 
   handleEvent(): void {
-    this.onAbort();
+    this.onAbort(this);
   }
 
   answer(answer: PackedAnswer): void {
