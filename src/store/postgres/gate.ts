@@ -12,9 +12,11 @@ export function createGate(): Gate {
   const underWay = new Set<Promise<unknown>>();
   let isClosed = false;
 
-  function pass(verb: (...given: unknown[]) => Promise<unknown>, given: unknown[]): Promise<unknown> {
+  function pass(verb: (...given: unknown[]) => unknown, given: unknown[]): unknown {
     if (isClosed) return Promise.reject(shuttingDown());
     const answer = verb(...given);
+    // What is known is answered at once, and has come to its end.
+    if (!(answer instanceof Promise)) return answer;
     const ended = answer.then(
       () => void underWay.delete(ended),
       () => void underWay.delete(ended),
