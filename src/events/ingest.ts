@@ -46,6 +46,7 @@ export function createIngest({ store, dispatcher, announce, backpressure }: Inge
     return accepted.eventIds;
   }
 
+  /** By itself: a function that may make a closure makes room for it at each call, for single events too. */
   const acceptBatch = (tenant: Tenant, request: AcceptRequest) =>
     batches.run(tenant.key, () => accept(tenant, request));
 

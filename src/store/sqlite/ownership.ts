@@ -17,8 +17,6 @@ export interface Ownership {
   listAll(): string;
 }
 
-const none = "[]";
-
 /** Webhooks of which nothing is owned, and that are known still: in a moment something will be. */
 const mostEmpty = 1_000;
 
@@ -54,10 +52,7 @@ export function createOwnership(): Ownership {
       if (empty > mostEmpty) forgetEmpty();
     },
     has: ({ webhookKey, deliveryKey }) => byWebhook.get(webhookKey)?.includes(deliveryKey) === true,
-    listOf(webhookKey) {
-      const keys = byWebhook.get(webhookKey);
-      return keys ? JSON.stringify(keys) : none;
-    },
+    listOf: (webhookKey) => JSON.stringify(byWebhook.get(webhookKey) ?? []),
     listAll: () => JSON.stringify([...byWebhook.values()].flat()),
   };
 }
