@@ -43,7 +43,7 @@ describe("group commit", () => {
     expect(commits).toEqual([2, 2]);
   });
 
-  test("a rest after a commit ends as soon as 64 wait", async () => {
+  test("a rest after a commit ends as soon as the next one is full", async () => {
     const { store } = await sqlite.store();
     const tenant = await store.createTenant(newTenant(), 1);
     const apiKeyId = await latestKey(store, tenant.key);
@@ -52,7 +52,7 @@ describe("group commit", () => {
     // A rest that does not end by itself.
     const timers = spyOn(globalThis, "setTimeout").mockReturnValue(setTimeout(() => {}) as never);
     try {
-      await Promise.all(Array.from({ length: 64 }, accept));
+      await Promise.all(Array.from({ length: 512 }, accept));
     } finally {
       timers.mockRestore();
     }
