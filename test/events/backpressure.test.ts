@@ -4,8 +4,8 @@ import { nextEventSeq } from "../../src/lib/id.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** So late, attempts close acceptance: it is narrowed by half, each time when those have been answered that it let through. */
-const veryLateMs = 70;
-const untilClosedMs = 740;
+const veryLateMs = 140;
+const untilClosedMs = 1_280;
 
 type Attempted = Parameters<Backpressure["attempted"]>[0];
 
@@ -91,7 +91,7 @@ test("while attempts stay late, some events are accepted all the same", async ()
 
 test("while attempts are late, but not very, events are accepted one at a time", async () => {
   const { accept, accepted, attempts, turn } = setUp();
-  attempts(10, 50, 2_000);
+  attempts(10, 100, 2_000);
   for (let i = 0; i < 10; i++) accept();
   expect(accepted()).toBe(1);
   await turn();
