@@ -67,7 +67,7 @@ describe("webhooks that are ready", () => {
     expect(served).toEqual([2, 3, 1]);
   });
 
-  test("eight a millisecond have their turn when they have not answered, and what had nothing to start is not counted", () => {
+  test("eight in a row have their turn when they have not answered, and what had nothing to start is not counted", () => {
     const { clock, ready, webhook, serve, served } = setUp();
     for (let key = 1; key <= 20; key += 1) ready.add(webhook(key));
     serve((queue) => queue.webhookKey > 3);
@@ -76,6 +76,23 @@ describe("webhooks that are ready", () => {
     clock.advance(1);
     serve();
     expect(served).toHaveLength(3 + 8 + 8);
+  });
+
+  test("that have not answered leave others a millisecond after eight turns, however long those took", () => {
+    const { clock, ready, webhook, serve, served } = setUp();
+    for (let key = 1; key <= 20; key += 1) ready.add(webhook(key));
+    const slowly = () => {
+      clock.advance(0.3);
+      return true;
+    };
+    serve(slowly);
+    expect(served).toHaveLength(8);
+    clock.advance(0.9);
+    serve(slowly);
+    expect(served).toHaveLength(8);
+    clock.advance(0.1);
+    serve(slowly);
+    expect(served).toHaveLength(16);
   });
 
   test("wait until attempts that take up the room are no longer young", () => {
