@@ -75,21 +75,35 @@ describe("group commit", () => {
     expect(commits).toEqual([2, 1]);
   });
 
-  test("who posts waits for a commit of 128 settlements, however many attempts have ended at once", async () => {
-    const commits: number[] = [];
-    const { store } = await sqlite.store({ onCommit: ({ jobs }) => commits.push(jobs) });
-    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
-    const apiKeyId = await latestKey(store, tenant.key);
-    const many = Array.from({ length: 300 }, () => untyped(bytes("{}")));
-    const roomFor = () => many.length;
-    const { deliveries } = await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events: many, roomFor });
-    commits.length = 0;
-    const settled = deliveries.map((delivery) => store.settle(settlementOf(delivery, "delivered", Date.now()), true));
-    await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events });
-    expect(commits).toEqual([129]);
-    await Promise.all(settled);
-    expect(commits).toEqual([129, 128, 44]);
-  });
+  test.each([
+    ["128 at most", 0, [1 + 128, 128, 44]],
+    ["what can be written in 5 ms, if that is fewer", 0.125, [1 + 41, 41, 41, 41, 41, 41, 41, 13]],
+  ])(
+    "who posts waits for few settlements, however many attempts have ended at once: %s",
+    async (_, eachMs, expected) => {
+      const commits: number[] = [];
+      const { store } = await sqlite.store({ onCommit: ({ jobs }) => commits.push(jobs) });
+      const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+      const apiKeyId = await latestKey(store, tenant.key);
+      const many = Array.from({ length: 300 }, () => untyped(bytes("{}")));
+      const roomFor = () => many.length;
+      const { deliveries } = await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events: many, roomFor });
+      commits.length = 0;
+      let nowMs = Math.ceil(performance.now());
+      const time = spyOn(performance, "now").mockImplementation(() => (nowMs += eachMs));
+      try {
+        const settled = deliveries.map((delivery) =>
+          store.settle(settlementOf(delivery, "delivered", Date.now()), true),
+        );
+        await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events });
+        expect(commits).toEqual(expected.slice(0, 1));
+        await Promise.all(settled);
+        expect(commits).toEqual(expected);
+      } finally {
+        time.mockRestore();
+      }
+    },
+  );
 
   test("a failing job fails alone", async () => {
     const { store } = await sqlite.store();
