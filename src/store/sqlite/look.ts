@@ -13,7 +13,7 @@ import { createMasterKeyCheck } from "./master-key.ts";
 import { migrations, standingOf } from "./migrations.ts";
 import { databaseFile, sqliteVersion } from "./open.ts";
 import { waitForLocks } from "./pragma.ts";
-import { depthText, type QueueDepth } from "./queue.ts";
+import { queueDepth } from "./queue-depth.ts";
 
 /**
  * Opens a database for reading alone, whether or not a server has it open. Without a log nobody has, and SQLite would make
@@ -71,11 +71,11 @@ export function opensWith(dataDir: string, masterKey: Uint8Array): boolean {
 
 function figuresOf(client: Database): StoreFigures {
   const newest = client.query<{ seq: number | null }, []>("select max(seq) as seq from event").get()?.seq ?? null;
-  const depth = client.query<QueueDepth, []>(depthText).get();
+  const { pending, oldestDueAt } = queueDepth(client);
   return {
     newestEventAt: newest === null ? null : ingestedAtMs(newest),
-    waiting: depth?.pending ?? 0,
-    oldestDueAt: depth?.oldestDueAt ?? null,
+    waiting: pending,
+    oldestDueAt,
   };
 }
 

@@ -12,6 +12,7 @@ import { failureQueries } from "./failure-queries.ts";
 import { stepQueries } from "./list-steps.ts";
 import { listedOf } from "./listed.ts";
 import { keptAnswers, measuredRecords, oldEvents } from "./old-events.ts";
+import { queueDepth } from "./queue-depth.ts";
 import type { RecordPlace } from "./record-steps.ts";
 import * as t from "./schema.ts";
 import { searchSlice } from "./search-slice.ts";
@@ -105,6 +106,8 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
   return {
     ...stepQueries(db),
     ...failureQueries(db.$client),
+
+    queueDepth: (_: undefined) => queueDepth(db.$client),
 
     pagePlaces,
 

@@ -23,6 +23,7 @@ import { createBooksFile } from "../../../src/store/sqlite/open-books.ts";
 import { createOwnership } from "../../../src/store/sqlite/ownership.ts";
 import { createQueries } from "../../../src/store/sqlite/queries.ts";
 import { queueVerbs } from "../../../src/store/sqlite/queue.ts";
+import { queueDepth } from "../../../src/store/sqlite/queue-depth.ts";
 import { createReader } from "../../../src/store/sqlite/reader.ts";
 import { createReplayLedger } from "../../../src/store/sqlite/replay-ledger.ts";
 import { replayVerbs } from "../../../src/store/sqlite/replays.ts";
@@ -203,6 +204,7 @@ describe("query plans", () => {
       const failures = createFailureLedger(client);
       const waiting = createWaitingRecords(connection, ledger, failures);
       queueVerbs(connection, waiting, createCancelledRuns(connection, failures));
+      queueDepth(client);
       deliveryVerbs(connection, ledger, failures, waiting, { mayGrow: () => true });
       replayVerbs(connection, ledger, failures, { mayGrow: () => true });
       acceptanceVerbs(connection, failures, { mayGrow: () => true });
