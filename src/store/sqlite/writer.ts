@@ -369,11 +369,16 @@ export function createWriter({
     const restMs = isPatient ? patienceMs : Math.min(pauseUntil - performance.now(), longestPauseMs);
     // Real time, not the injected one: a pause is about the machine, and a clock that a test holds would hold the writer.
     if (restMs <= 0) setImmediate(flush);
-    else pausing = setTimeout(flush, restMs);
+    else pausing = setTimeout(flushSoon, restMs);
   }
 
   function endRest(timer: ReturnType<typeof setTimeout>): void {
     clearTimeout(timer);
+    flushSoon();
+  }
+
+  /** After the requests that were read in this turn of the loop: timers come before them, and a heavy job would too. */
+  function flushSoon(): void {
     pausing = null;
     setImmediate(flush);
   }
