@@ -27,8 +27,13 @@ export interface Backpressure {
 
 type Attempted = Pick<DueDelivery, "eventSeq" | "attempts" | "replayKey">;
 
-/** Events that may be in acceptance at a time: a larger batch passes alone. */
+/** Events that may be in acceptance at a time. */
 const most = 256;
+/**
+ * A batch counts as so many at most. The writer takes large ones one by one as it is, and what others send between two of them:
+ * they would miss that if they had to wait here until the batch is through.
+ */
+const mostOfBatch = 16;
 
 /**
  * Own time of attempts, on average, above and below which acceptance is narrowed and widened. With 25 ms, a server that took
@@ -96,9 +101,9 @@ export function createBackpressure(clock: Clock): Backpressure {
   return {
     begin(tenantKey, events) {
       if (width < most && clock.monotonicMs() - seen.since > forgetMs) widen(most);
-      return turnstile.pass(tenantKey, events);
+      return turnstile.pass(tenantKey, weightOf(events));
     },
-    end: turnstile.leave,
+    end: (events) => turnstile.leave(weightOf(events)),
     attempted({ eventSeq, attempts, replayKey }, ownMs) {
       const isNew = attempts === 0 && replayKey === null && clock.now() - ingestedAtMs(eventSeq) < newMs;
       seen.attempts += 1;
@@ -109,6 +114,8 @@ export function createBackpressure(clock: Clock): Backpressure {
     },
   };
 }
+
+const weightOf = (events: number) => Math.min(events, mostOfBatch);
 
 /** Attempts since the last look; `newOwnMs`: of new events alone. */
 const noAttempts = (since: number) => ({ since, attempts: 0, ownMs: 0, newOwnMs: 0 });

@@ -48,6 +48,12 @@ test("events are accepted at once while attempts are prompt", async () => {
   expect(accepted()).toBe(1);
 });
 
+test("who posts a single event does not wait for the batch of another account", () => {
+  const backpressure = createBackpressure(createFakeClock());
+  expect(backpressure.begin(1, 1_000)).toBeNull();
+  expect(backpressure.begin(2, 1)).toBeNull();
+});
+
 test("none is accepted while many attempts are late by us, and all are when those are prompt again", async () => {
   const { accept, accepted, attempts, turn } = setUp();
   attempts(10, veryLateMs, untilClosedMs);
