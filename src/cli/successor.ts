@@ -16,14 +16,22 @@ export interface SuccessorOptions {
   env: NodeJS.ProcessEnv;
   /** One has died before everything was its own; another one is started in its place, once. */
   onDeath(pid: number): void;
+  /** @default this one */
+  program?: readonly string[];
 }
 
 /**
  * Starts this program anew, with the same arguments and environment: a new version, if its file was replaced.
  * @throws DomainError with its own words when it does not become ready; then it is gone, and has changed nothing
  */
-export async function startSuccessor({ args, env, onDeath }: SuccessorOptions): Promise<Successor> {
-  const first = await launch(args, env);
+export async function startSuccessor({
+  args,
+  env,
+  onDeath,
+  program = ownProgram,
+}: SuccessorOptions): Promise<Successor> {
+  const command = [...program, ...args];
+  const first = await launch(command, env);
   let latest = first;
   let mayReplace = true;
 
@@ -34,7 +42,7 @@ export async function startSuccessor({ args, env, onDeath }: SuccessorOptions): 
     if (!mayReplace) return null;
     mayReplace = false;
     try {
-      latest = await launch(args, env);
+      latest = await launch(command, env);
       return latest;
     } catch {
       return null;
@@ -78,14 +86,14 @@ interface Candidate {
   moveIn(): Promise<boolean>;
 }
 
-async function launch(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Candidate> {
+async function launch(command: readonly string[], env: NodeJS.ProcessEnv): Promise<Candidate> {
   const said = new Map<SuccessorMessage["kind"], (message: SuccessorMessage) => void>();
   const hears = <K extends SuccessorMessage["kind"]>(kind: K) =>
     new Promise<Extract<SuccessorMessage, { kind: K }>>((resolve) => said.set(kind, resolve as never));
   const answers = Promise.race([hears("ready"), hears("refused")]);
   const steered = hears("steered");
 
-  const child = Bun.spawn([...ownProgram, ...args], {
+  const child = Bun.spawn([...command], {
     env: { ...env, [successorVariable]: String(process.pid) },
     stdio: ["inherit", "inherit", "inherit"],
     ipc: (message) => said.get((message as SuccessorMessage).kind)?.(message as SuccessorMessage),
@@ -99,7 +107,11 @@ async function launch(args: readonly string[], env: NodeJS.ProcessEnv): Promise<
     throw unavailable(wordsFor(answer?.message ?? null, signalCode ?? exitCode), "not_restarted", 5);
   }
   const say = (message: PredecessorMessage) => {
-    if (isAlive()) child.send(message);
+    try {
+      child.send(message);
+    } catch {
+      // It is dead, or dying: its end of the channel closes before its death is known. `died` tells.
+    }
   };
   async function hasPort(patienceMs: number): Promise<boolean> {
     const has = await Promise.race([steered, died, after(patienceMs)]);

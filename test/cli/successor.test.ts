@@ -1,0 +1,42 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startSuccessor } from "../../src/cli/successor.ts";
+
+/** What a successor says and hears; the first one closes its end of the channel, as the kernel does for one that is killed. */
+const program = `
+  const [folder] = process.argv.slice(2);
+  const isFirst = (await import("node:fs")).mkdirSync(folder + "/started", { recursive: true }) !== undefined;
+  process.send({ kind: "ready", version: "1" });
+  if (isFirst) {
+    process.disconnect();
+    await Bun.sleep(300);
+    process.exit(9);
+  }
+  process.on("message", ({ kind }) => {
+    if (kind === "leaving") process.send({ kind: "steered" });
+    else process.exit(0);
+  });
+`;
+
+test("one that dies while it is spoken to is replaced, and everything is the other one's", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "postrider-successor-"));
+  try {
+    const file = join(folder, "successor.js");
+    await Bun.write(file, program);
+    const died: number[] = [];
+    const successor = await startSuccessor({
+      program: [process.execPath, file],
+      args: [folder],
+      env: process.env,
+      onDeath: (pid) => died.push(pid),
+    });
+    // The runtime hears that the channel has closed before it hears of the death.
+    await Bun.sleep(100);
+    expect(await successor.enter()).toBe(true);
+    expect(died).toEqual([successor.pid]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
