@@ -14,9 +14,12 @@ export function freePort(): number {
   return Number(port);
 }
 
+/** To compile a first program, Go compiles its library: on a busy machine that took more than half a minute. */
+const listeningTries = 2_000;
+
 /** Waits until a program of another language, which gives no other sign, listens. */
 export async function listening(port: number): Promise<void> {
-  for (let tries = 0; tries < 600; tries += 1) {
+  for (let tries = 0; tries < listeningTries; tries += 1) {
     try {
       await Bun.connect({ hostname: "127.0.0.1", port, socket: { open: (socket) => void socket.end(), data() {} } });
       return;
