@@ -2,6 +2,7 @@ import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { createTurnstile } from "../lib/turnstile.ts";
+import { heavyEvents } from "../store/store.ts";
 
 /**
  * Accepting gives way to delivering. Both need the same processor, and whoever posts as fast as it is answered would have all of
@@ -30,10 +31,10 @@ type Attempted = Pick<DueDelivery, "eventSeq" | "attempts" | "replayKey">;
 /** Events that may be in acceptance at a time. */
 const most = 256;
 /**
- * A batch counts as so many at most. The writer takes large ones one by one as it is, and what others send between two of them:
- * they would miss that if they had to wait here until the batch is through.
+ * A large batch counts as so many. The store takes them one by one as it is, and what others send between two of them: they
+ * would miss that if they had to wait here until the batch is through.
  */
-const mostOfBatch = 16;
+const heavyWeight = 16;
 
 /**
  * Own time of attempts, on average, above and below which acceptance is narrowed and widened. With 25 ms, a server that took
@@ -115,7 +116,7 @@ export function createBackpressure(clock: Clock): Backpressure {
   };
 }
 
-const weightOf = (events: number) => Math.min(events, mostOfBatch);
+const weightOf = (events: number) => (events < heavyEvents ? events : heavyWeight);
 
 /** Attempts since the last look; `newOwnMs`: of new events alone. */
 const noAttempts = (since: number) => ({ since, attempts: 0, ownMs: 0, newOwnMs: 0 });

@@ -54,6 +54,12 @@ test("who posts a single event does not wait for the batch of another account", 
   expect(backpressure.begin(2, 1)).toBeNull();
 });
 
+test("of small batches no more pass at a time than their events have room for", () => {
+  const backpressure = createBackpressure(createFakeClock());
+  const atOnce = Array.from({ length: 7 }, (_, account) => backpressure.begin(account, 40) === null);
+  expect(atOnce).toEqual([true, true, true, true, true, true, false]);
+});
+
 test("none is accepted while many attempts are late by us, and all are when those are prompt again", async () => {
   const { accept, accepted, attempts, turn } = setUp();
   attempts(10, veryLateMs, untilClosedMs);

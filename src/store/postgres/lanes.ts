@@ -3,7 +3,7 @@ import type { ReplayRef } from "../../domain/replay.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
-import type { AcceptRequest } from "../store.ts";
+import { type AcceptRequest, heavyEvents } from "../store.ts";
 import { acceptLane, type LaneAcceptance } from "./accept-lane.ts";
 import type { KnownGroups } from "./failure-counts.ts";
 import { storageUnavailable } from "./faults.ts";
@@ -49,8 +49,7 @@ export interface LanesOptions extends Growth, Pick<PoolOptions, "url" | "onFailu
 export const acceptingLane = 0;
 export const settlingLane = 1;
 
-/** From so many events or bytes on, a request goes alone, in turn with all the others. */
-const heavyEvents = 50;
+/** A request of so many bytes goes alone, too. */
 const heavyBytes = 256 * 1024;
 
 const isHeavy = ({ events }: AcceptRequest): boolean =>

@@ -10,7 +10,7 @@ import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import { orderHashFor } from "../order-hash.ts";
-import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
+import { type AcceptedEvents, type AcceptRequest, type EventVerbs, heavyEvents } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf } from "./damage.ts";
@@ -35,9 +35,6 @@ interface Taker {
   readonly room: number;
   records: number;
 }
-
-/** From so many events on, accepting them is a heavy job of the writer: about 25 µs each. */
-const heavyEvents = 50;
 
 /** Events as they are taken in: what runs for each of them is prepared SQL (architecture, "SQL"). */
 export function acceptanceVerbs(

@@ -68,7 +68,7 @@ const recoveryPauseMs = 500;
 
 /**
  * Most jobs in one commit, and enough to end a pause. More would let the first wait for the last without making a job cheaper.
- * Fewer cost more: commits of 64 took a tenth of the events that a server on two cores can carry.
+ * Fewer cost more: with 64 a server on two cores carried a tenth fewer events.
  */
 const batchLimit = 512;
 
