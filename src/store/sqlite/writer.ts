@@ -322,7 +322,6 @@ export function createWriter({
 
   function flush(): void {
     scheduled = false;
-    pausing = null;
     if (recovering) return;
     const { jobs, firstSettlement } = takeJobs();
     if (jobs.length > 0) {
@@ -356,7 +355,8 @@ export function createWriter({
       scheduled = true;
       rest(pace);
     } else if (pausing !== null && queue.length + settlements.length >= batchLimit) {
-      endRest(pausing);
+      clearTimeout(pausing);
+      flushSoon();
     } else if (pausing !== null && isPatient && pace !== "patient") {
       clearTimeout(pausing);
       rest(pace);
@@ -365,16 +365,10 @@ export function createWriter({
 
   function rest(pace: Pace): void {
     isPatient = pauses && pace === "patient";
-    pausing = null;
     const restMs = isPatient ? patienceMs : Math.min(pauseUntil - performance.now(), longestPauseMs);
     // Real time, not the injected one: a pause is about the machine, and a clock that a test holds would hold the writer.
-    if (restMs <= 0) setImmediate(flush);
+    if (restMs <= 0) flushSoon();
     else pausing = setTimeout(flushSoon, restMs);
-  }
-
-  function endRest(timer: ReturnType<typeof setTimeout>): void {
-    clearTimeout(timer);
-    flushSoon();
   }
 
   /** After the requests that were read in this turn of the loop: timers come before them, and a heavy job would too. */
