@@ -5,6 +5,7 @@ import { type Pausable, pausable } from "../domain/pauses.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Descriptors } from "../lib/descriptors.ts";
 import { type StorageErrorClass, storageErrorClasses } from "../maintenance/storage-watch.ts";
+import type { QueueDepth } from "../store/deliveries.ts";
 import type { NodeLease } from "../store/node-lease.ts";
 import { commit, version } from "../version.ts";
 import type { ErasedEndpoint } from "./endpoint.ts";
@@ -12,7 +13,7 @@ import { refusalCodes } from "./refusal-codes.ts";
 
 export interface MetricSources {
   isPaused(what: Pausable): boolean;
-  queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
+  queueDepth(): Promise<QueueDepth>;
   stored(): Promise<{ events: number; usedBytes: number }>;
   clock: Clock;
   openStreams(): number;

@@ -107,7 +107,12 @@ export interface DeliveryVerbs {
    * @returns how many; 0: there are none
    */
   failPending(limit: number): Promise<number>;
-  /** Pending deliveries in all, without those of accounts that pause or will be erased; and when the longest waiting one was
-   * due, also without those of paused webhooks. */
-  queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
+  queueDepth(): Promise<QueueDepth>;
+}
+
+export interface QueueDepth {
+  /** Deliveries in all, without those of accounts that pause or will be erased. */
+  readonly pending: number;
+  /** When the longest waiting one was due, also without those of paused webhooks; null: none waits. */
+  readonly oldestDueAt: number | null;
 }

@@ -3,7 +3,7 @@ import { DomainError } from "../../domain/errors.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import { limitsOf, type WebhookLimits } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
-import type { Claimed, DeliveryVerbs, DueLane } from "../deliveries.ts";
+import type { Claimed, DeliveryVerbs, DueLane, QueueDepth } from "../deliveries.ts";
 import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
 import { OutcomeUnknown } from "./faults.ts";
@@ -41,8 +41,7 @@ const registeredText = `from waiting
 
 export const discoverText = `${waitingText} select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
 
-/** How many deliveries wait, and since when the one that is longest due; null when none is. */
-export async function readQueueDepth(pool: Pool): Promise<{ pending: number; oldestDueAt: number | null }> {
+export async function readQueueDepth(pool: Pool): Promise<QueueDepth> {
   const [counted] = await pool.read<{ pending: number }>(
     `select coalesce(sum(pending), 0)::float8 as pending from usage join tenant on tenant.key = usage.tenant_key
       where deleted_at is null and operator_suspended_at is null`,

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import type { QueueDepth } from "../deliveries.ts";
 
 /** One seek for each webhook that has anything pending: `min` over the partial index, then the next one after it. */
 export const pendingWebhooks = `
@@ -6,12 +7,6 @@ export const pendingWebhooks = `
   union all
   select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
   from lane where lane.webhook_key is not null`;
-
-/** See `DeliveryVerbs`. */
-export interface QueueDepth {
-  readonly pending: number;
-  readonly oldestDueAt: number | null;
-}
 
 /** By way of the lanes, so that it costs what is in the queue and not the number of accounts. */
 const depthText = `
@@ -27,7 +22,6 @@ const depthText = `
   select (select sum(pending) from tenant_usage where tenant_key in (select tenant_key from active)) as pending,
          (select min(first_due_at) from active) as oldestDueAt`;
 
-/** How much waits for webhooks to which something may go out. */
 export function queueDepth(client: Database): QueueDepth {
   const found = client.query<{ pending: number | null; oldestDueAt: number | null }, []>(depthText).get();
   return { pending: found?.pending ?? 0, oldestDueAt: found?.oldestDueAt ?? null };
