@@ -109,6 +109,10 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
 
     queueDepth: (_: undefined) => queueDepth(db.$client),
 
+    /** A row of each account. */
+    storedEvents: (_: undefined) =>
+      db.$client.query<{ n: number | null }, []>("select sum(events) as n from tenant_usage").get()?.n ?? 0,
+
     pagePlaces,
 
     /** Looks for a text in the newest records that match. */

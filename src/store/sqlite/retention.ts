@@ -57,7 +57,6 @@ export function retentionVerbs(
   const countersOf = client.prepare<Pick<Counters, "pending" | "delivered" | "failed" | "skipped">, [number]>(
     "select pending, delivered, failed, skipped from tenant_usage where tenant_key = ?1",
   );
-  const allEvents = client.prepare<{ n: number | null }, []>("select sum(events) as n from tenant_usage");
   const rows = createTenantRows(client);
   const pages = client.prepare<{ used: number }, []>(
     `select (page_count - freelist_count) * page_size as used
@@ -148,7 +147,7 @@ export function retentionVerbs(
         rows.change(tx, held, { storageFullAt: since });
       }),
 
-    storedEvents: async () => allEvents.get()?.n ?? 0,
+    storedEvents: () => reader.run("storedEvents", undefined),
 
     usedBytes: async () => pages.get()?.used ?? 0,
   };
