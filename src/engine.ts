@@ -28,7 +28,10 @@ import type { Store } from "./store/store.ts";
 import type { Hub } from "./stream/hub.ts";
 
 export interface Engine {
-  readonly dispatcher: Pick<Dispatcher, "roomFor" | "offer" | "wake" | "hold" | "whenIdle" | "inFlight" | "held">;
+  readonly dispatcher: Pick<
+    Dispatcher,
+    "roomFor" | "offer" | "wake" | "hold" | "whenIdle" | "inFlight" | "held" | "waitingForPlace"
+  >;
   /** The dispatcher as the rest of the program sees it. */
   readonly deliveries: DeliveryControl;
   readonly replayer: Pick<Loop, "wake">;

@@ -7,11 +7,14 @@ import { createFakeClock } from "../support/fake-clock.ts";
 const veryLateMs = 140;
 const untilClosedMs = 1_280;
 
+const noneWait = { waitingForPlace: () => 0 };
+
 type Attempted = Parameters<Backpressure["attempted"]>[0];
 
 function setUp() {
   const clock = createFakeClock();
-  const backpressure = createBackpressure(clock);
+  let waitingForPlace = 0;
+  const backpressure = createBackpressure(clock, { waitingForPlace: () => waitingForPlace });
   let accepted = 0;
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -27,6 +30,10 @@ function setUp() {
     clock,
     turn,
     accepted: () => accepted,
+    /** So many fresh deliveries could go at once, but for a place. */
+    letWait(count: number) {
+      waitingForPlace = count;
+    },
     /** An event of an account of its own; its acceptance takes no time. */
     accept: () => void acceptOne(),
     /** So many attempts a millisecond are answered, each of which took so long on our side. */
@@ -49,13 +56,13 @@ test("events are accepted at once while attempts are prompt", async () => {
 });
 
 test("who posts a single event does not wait for the batch of another account", () => {
-  const backpressure = createBackpressure(createFakeClock());
+  const backpressure = createBackpressure(createFakeClock(), noneWait);
   expect(backpressure.begin(1, 1_000)).toBeNull();
   expect(backpressure.begin(2, 1)).toBeNull();
 });
 
 test("of small batches no more pass at a time than their events have room for", () => {
-  const backpressure = createBackpressure(createFakeClock());
+  const backpressure = createBackpressure(createFakeClock(), noneWait);
   const atOnce = Array.from({ length: 7 }, (_, account) => backpressure.begin(account, 40) === null);
   expect(atOnce).toEqual([true, true, true, true, true, true, false]);
 });
@@ -70,6 +77,28 @@ test("none is accepted while many attempts are late by us, and all are when thos
   attempts(10, 2, 40);
   await turn();
   expect(accepted()).toBe(2);
+});
+
+test("prompt attempts behind which many deliveries wait for a place close acceptance as well, until those have gone", async () => {
+  const { accept, accepted, attempts, letWait, turn } = setUp();
+  letWait(10 * veryLateMs);
+  attempts(10, 40, 380);
+  accept();
+  await turn();
+  expect(accepted()).toBe(0);
+  letWait(0);
+  attempts(10, 2, 40);
+  await turn();
+  expect(accepted()).toBe(1);
+});
+
+test("as many hold up nobody where they are gone in a moment", async () => {
+  const { accept, accepted, attempts, letWait, turn } = setUp();
+  letWait(10 * veryLateMs);
+  attempts(100, 40, untilClosedMs);
+  accept();
+  await turn();
+  expect(accepted()).toBe(1);
 });
 
 test.each([

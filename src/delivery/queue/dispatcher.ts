@@ -46,6 +46,8 @@ export interface Dispatcher extends Omit<DeliveryControl, "endOrder"> {
   /** Resolves as soon as nothing is queued, in flight or due. */
   whenIdle(): Promise<void>;
   readonly inFlight: number;
+  /** See `ReadyWebhooks`. */
+  readonly waitingForPlace: number;
   /** Deliveries held in memory, waiting or in flight. */
   readonly held: number;
 }
@@ -438,6 +440,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     whenIdle: () => (isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve))),
     get inFlight() {
       return admission.inFlight;
+    },
+    get waitingForPlace() {
+      return ready.waitingForPlace;
     },
     get held() {
       return window.deliveries + admission.inFlight;

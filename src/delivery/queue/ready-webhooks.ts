@@ -19,6 +19,8 @@ export interface ReadyWebhooks {
   /** When one that waits may have its turn though no attempt has ended until then, by the wall clock; null: never. */
   nextTurnAt(): number | null;
   isEmpty(): boolean;
+  /** Fresh deliveries of webhooks that answer: they could go at once, but for a place among the attempts under way. */
+  readonly waitingForPlace: number;
 }
 
 const standings: readonly Standing[] = ["proven", "untried", "silent"];
@@ -83,6 +85,9 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
       return ageingAt === null ? null : Math.ceil(ageingAt - clock.monotonicMs() + clock.now());
     },
     isEmpty: () => standings.every((standing) => rings[standing].length === 0),
+    get waitingForPlace() {
+      return rings.proven.reduce((sum, queue) => sum + queue.waitingFresh, 0);
+    },
   };
 }
 

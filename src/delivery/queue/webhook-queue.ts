@@ -41,6 +41,8 @@ export interface WebhookQueue {
   readonly standing: Standing;
   /** Deliveries in memory that wait. */
   readonly waiting: number;
+  /** Of these, the ones that came straight from their commit. */
+  readonly waitingFresh: number;
   readonly signal: Interruption;
   /** Something may go out or be loaded now. */
   canStart(now: number): boolean;
@@ -101,6 +103,9 @@ export function createWebhookQueue(
     },
     get waiting() {
       return fresh.length + stored.length;
+    },
+    get waitingFresh() {
+      return fresh.length;
     },
     signal: interrupter,
     canStart(now) {

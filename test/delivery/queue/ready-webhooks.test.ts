@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createAdmission, silentYoungLimit, unprovenYoungMs } from "../../../src/delivery/queue/admission.ts";
 import { createReadyWebhooks } from "../../../src/delivery/queue/ready-webhooks.ts";
 import { createWebhookQueue, type WebhookQueue } from "../../../src/delivery/queue/webhook-queue.ts";
+import { dueDelivery } from "../../support/due-delivery.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 /** Webhooks that are ready, which start nothing and are not ready again unless a test says so. */
@@ -65,6 +66,20 @@ describe("webhooks that are ready", () => {
     ready.learn(other, true);
     serve();
     expect(served).toEqual([2, 3, 1]);
+  });
+
+  test("tell how many fresh deliveries wait for nothing but a place: those of webhooks that answer", () => {
+    const { ready, webhook, serve } = setUp();
+    const queues = [webhook(1, true), webhook(2, true), webhook(3, false), webhook(4)];
+    for (const queue of queues) {
+      queue.addFresh(dueDelivery());
+      queue.addStored(dueDelivery());
+      ready.add(queue);
+    }
+    queues[0]?.addFresh(dueDelivery());
+    expect(ready.waitingForPlace).toBe(3);
+    serve();
+    expect(ready.waitingForPlace).toBe(0);
   });
 
   test("eight in a row have their turn when they have not answered, and what had nothing to start is not counted", () => {
