@@ -22,6 +22,8 @@ export const storageErrorClasses: readonly StorageErrorClass[] = classes;
  * `SQLITE_CONSTRAINT` and the like are defects, and end in a request's line; two transactions in each other's way are nothing.
  */
 const classesByCode: readonly (readonly [prefix: string, StorageErrorClass])[] = [
+  // The index beside the log has no room to grow.
+  ["SQLITE_IOERR_SHMSIZE", "full"],
   ...classes.map((name) => [`SQLITE_${name.toUpperCase()}`, name] as const),
   ["53100", "full"],
   ["53200", "nomem"],

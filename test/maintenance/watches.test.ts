@@ -139,6 +139,7 @@ describe("a storage that fails", () => {
   );
 
   test.each<[code: string, errorClass: string, level: string]>([
+    ["SQLITE_IOERR_SHMSIZE", "full", "warn"],
     ["53100", "full", "warn"],
     ["53300", "busy", "warn"],
     ["57014", "busy", "warn"],
