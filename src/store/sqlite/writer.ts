@@ -4,6 +4,7 @@ import { type DomainError, shuttingDown, unavailable } from "../../domain/errors
 import type { Moment } from "../../domain/moment.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/clock.ts";
+import { isDiskFull } from "../../lib/disk-full.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 import { isDamage, storageDamaged } from "./damage.ts";
 
@@ -114,6 +115,9 @@ class UnknownCommit extends Error {
     super("The outcome of a commit is not known");
   }
 }
+
+/** SQLite indexes what it commits after the frames have been synced, so only the index had no room. */
+const isInLogOnly = (error: unknown) => error instanceof UnknownCommit && isDiskFull(error.cause);
 
 export interface WriterOptions {
   client: Database;
@@ -295,28 +299,35 @@ export function createWriter({
    *
    * It is read once, before anything else is written: the empty commits that follow may be in doubt themselves, and bear
    * the same mark.
+   *
+   * Where only the index of the log had no room for such a commit, it is in the log all the same, and nothing is left of the one
+   * in doubt. So its waiters are told; until there is room, which may be days, the writer goes on standing.
    */
-  async function recover(jobs: readonly Waiting[], failure: UnknownCommit): Promise<void> {
+  async function recover(jobs: readonly Waiting[], { written, cause }: UnknownCommit): Promise<void> {
     recovering = { since: jobs[0]?.since ?? clock.monotonicMs() };
     let happened: boolean | null = null;
-    for (;;) {
+    let areTurnedAway = false;
+    const turnAway = () => {
+      areTurnedAway = true;
+      takeBack(written);
+      for (const job of jobs.slice(0, written.outcomes.length)) job.reject(translate(cause));
+    };
+    while (!(closed && areTurnedAway)) {
       try {
         if (happened === null) {
           happened = readMark.get()?.batch === batch + 1;
-          if (happened) keep(failure.written);
+          if (happened) keep(written);
         }
         transact([]);
         break;
-      } catch {
+      } catch (error) {
+        if (happened === false && !areTurnedAway && isInLogOnly(error)) turnAway();
         await sleep(clock, recoveryPauseMs);
       }
     }
     recovering = null;
-    if (happened) answer(jobs, failure.written);
-    else {
-      takeBack(failure.written);
-      for (const job of jobs.slice(0, failure.written.outcomes.length)) job.reject(translate(failure.cause));
-    }
+    if (happened) answer(jobs, written);
+    else if (!areTurnedAway) turnAway();
     schedule();
   }
 
@@ -415,7 +426,7 @@ function errorCode(error: unknown): string {
 /** What SQLite says of its disk, in the words of the seam; anything else is a defect and passes through. */
 function translate(error: unknown): unknown {
   const code = errorCode(error);
-  if (code === "SQLITE_FULL") {
+  if (isDiskFull(error)) {
     return unavailable("The server's disk is full; retry later.", "storage_full", storageRetrySeconds);
   }
   if (code.startsWith("SQLITE_IOERR") || code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_READONLY")) {

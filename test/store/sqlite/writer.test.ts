@@ -198,15 +198,15 @@ describe("an I/O error in a commit", () => {
   const ioError = () => Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" });
 
   /** A store whose commits fail while `failing` says so, before or after they have happened. */
-  async function failingStore() {
+  async function failingStore(error = ioError) {
     const control: { failing: "before" | "after" | null } = { failing: null };
     const clock = createFakeClock();
     const opened = await sqlite.store({
       clock,
       commit(commit) {
-        if (control.failing === "before") throw ioError();
+        if (control.failing === "before") throw error();
         commit();
-        if (control.failing === "after") throw ioError();
+        if (control.failing === "after") throw error();
       },
     });
     const tenant = await opened.store.createTenant(newTenant({ urls: ["https://a.example"] }), clock.now());
@@ -248,6 +248,36 @@ describe("an I/O error in a commit", () => {
     expect(await stored()).toBe(kept + 1);
     const records = await store.records(1, eventIds[0] ?? "");
     expect(records && (await readAll(records))).toHaveLength(1);
+  });
+
+  describe("for which the index of the log has no room", () => {
+    const noRoom = () => Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_SHMSIZE" });
+
+    test("is said to be a full disk once another one is in the log in its place, and until there is room nothing is accepted", async () => {
+      const { control, clock, accept, stored, settle } = await failingStore(noRoom);
+      control.failing = "before";
+      const waiting = refusalOf(accept());
+      await settle();
+      expect(await waiting).toBe("unavailable storage_full");
+      clock.advance(1_000);
+      await settle();
+      expect(await refusalOf(accept())).toBe("unavailable storage_unavailable");
+      control.failing = null;
+      clock.advance(1_000);
+      await settle();
+      expect(await refusalOf(accept())).toBe("fulfilled");
+      expect(await stored()).toBe(1);
+    });
+
+    test("keeps no store from closing", async () => {
+      const { store, control, clock, accept, settle } = await failingStore(noRoom);
+      control.failing = "before";
+      expect(await refusalOf(accept())).toBe("unavailable storage_full");
+      const closed = store.close();
+      clock.advance(1_000);
+      await settle();
+      await closed;
+    });
   });
 
   test("leaves what it may have stored to whoever sent it: nobody else gets it meanwhile", async () => {
