@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { ApiError, call } from "../../api/client.ts";
 import { Icon } from "../../parts/icon.tsx";
@@ -15,7 +15,8 @@ export function Search({ text, onSearch }: { text: string; onSearch(text: string
   const input = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(text);
   const [wrong, setWrong] = useState<string | null>(null);
-  useEffect(() => setTyped(text), [text]);
+  // Before anybody can type again: an effect after the next frame would erase what was typed meanwhile.
+  useLayoutEffect(() => setTyped(text), [text]);
   useShortcuts([{ keys: "/", does: "Search payloads and ids", run: () => input.current?.focus() }]);
 
   async function search(): Promise<void> {
