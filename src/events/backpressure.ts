@@ -99,7 +99,8 @@ export function createBackpressure(clock: Clock, deliveries: Deliveries): Backpr
     const { since, attempts, ownMs, newOwnMs } = seen;
     seen = noAttempts(now);
     const elapsedMs = now - since;
-    const queued = deliveries.waitingForPlace();
+    // While attempts are prompt by us, it is receivers that hang which hold the places.
+    const queued = ownMs < promptMs * attempts ? 0 : deliveries.waitingForPlace();
     // By Little's law, both: what waits goes out as fast as the last attempts came back, and those under way are as many as this.
     const averageMs = (ownMs + queued * elapsedMs) / attempts;
     const waiting = queued + ownMs / elapsedMs;

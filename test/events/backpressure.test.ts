@@ -101,6 +101,15 @@ test("as many hold up nobody where they are gone in a moment", async () => {
   expect(accepted()).toBe(1);
 });
 
+test("who waits for places that receivers hold, as when a thousand go down at once, holds up nobody", async () => {
+  const { accept, accepted, attempts, letWait, turn } = setUp();
+  letWait(8_000);
+  attempts(10, 2, untilClosedMs);
+  accept();
+  await turn();
+  expect(accepted()).toBe(1);
+});
+
 test.each([
   ["of a replay", { replayKey: 7 }],
   ["made once more", { attempts: 1 }],
