@@ -242,7 +242,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
 
   const address = createServerAddress(config);
   const { publicUrl } = address;
-  const backpressure = createBackpressure(clock, { waitingForPlace: () => dispatcher.waitingForPlace });
+  const backpressure = createBackpressure(clock, () => dispatcher.waitingForPlace);
   const network = createNetwork({
     settings: config,
     clock,

@@ -65,12 +65,8 @@ const longestMs = 100;
 /** Without an answered attempt for so long nothing is known, and so nobody waits. */
 const forgetMs = 500;
 
-export interface Deliveries {
-  /** Fresh deliveries that could go at once, but for a place among the attempts under way. */
-  waitingForPlace(): number;
-}
-
-export function createBackpressure(clock: Clock, deliveries: Deliveries): Backpressure {
+/** @param waitingForPlace how many fresh deliveries could go at once, but for a place among the attempts under way */
+export function createBackpressure(clock: Clock, waitingForPlace: () => number): Backpressure {
   const turnstile = createTurnstile<number>(most);
   /** Below 1 it is closed. */
   let width = most;
@@ -100,7 +96,7 @@ export function createBackpressure(clock: Clock, deliveries: Deliveries): Backpr
     seen = noAttempts(now);
     const elapsedMs = now - since;
     // While attempts are prompt by us, it is receivers that hang which hold the places.
-    const queued = ownMs < promptMs * attempts ? 0 : deliveries.waitingForPlace();
+    const queued = ownMs < promptMs * attempts ? 0 : waitingForPlace();
     // By Little's law, both: what waits goes out as fast as the last attempts came back, and those under way are as many as this.
     const averageMs = (ownMs + queued * elapsedMs) / attempts;
     const waiting = queued + ownMs / elapsedMs;

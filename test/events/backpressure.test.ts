@@ -7,14 +7,14 @@ import { createFakeClock } from "../support/fake-clock.ts";
 const veryLateMs = 140;
 const untilClosedMs = 1_280;
 
-const noneWait = { waitingForPlace: () => 0 };
+const noneWait = () => 0;
 
 type Attempted = Parameters<Backpressure["attempted"]>[0];
 
 function setUp() {
   const clock = createFakeClock();
   let waitingForPlace = 0;
-  const backpressure = createBackpressure(clock, { waitingForPlace: () => waitingForPlace });
+  const backpressure = createBackpressure(clock, () => waitingForPlace);
   let accepted = 0;
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

@@ -241,7 +241,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
       store,
       dispatcher,
       announce: engine.announceAccepted,
-      backpressure: createBackpressure(clock, { waitingForPlace: () => dispatcher.waitingForPlace }),
+      backpressure: createBackpressure(clock, () => dispatcher.waitingForPlace),
     }),
 
     /** `PUT /v1/tenants/webhooks`, as its route does it. */
