@@ -138,8 +138,13 @@ describe("a storage that fails", () => {
     },
   );
 
+  test("an index of the log that cannot grow is a full disk, not a broken one", () => {
+    const { lines, fail, counted } = setUp();
+    fail("SQLITE_IOERR_SHMSIZE");
+    expect([counted, lines.map(({ level }) => level)]).toEqual([["full"], ["warn"]]);
+  });
+
   test.each<[code: string, errorClass: string, level: string]>([
-    ["SQLITE_IOERR_SHMSIZE", "full", "warn"],
     ["53100", "full", "warn"],
     ["53300", "busy", "warn"],
     ["57014", "busy", "warn"],

@@ -308,6 +308,7 @@ export function createWriter({
     let happened: boolean | null = null;
     let areTurnedAway = false;
     const turnAway = () => {
+      if (areTurnedAway) return;
       areTurnedAway = true;
       takeBack(written);
       for (const job of jobs.slice(0, written.outcomes.length)) job.reject(translate(cause));
@@ -321,13 +322,13 @@ export function createWriter({
         transact([]);
         break;
       } catch (error) {
-        if (happened === false && !areTurnedAway && isInLogOnly(error)) turnAway();
+        if (happened === false && isInLogOnly(error)) turnAway();
         await sleep(clock, recoveryPauseMs);
       }
     }
     recovering = null;
     if (happened) answer(jobs, written);
-    else if (!areTurnedAway) turnAway();
+    else turnAway();
     schedule();
   }
 

@@ -269,6 +269,23 @@ describe("an I/O error in a commit", () => {
       expect(await stored()).toBe(1);
     });
 
+    test("leaves its waiters without an answer as long as none is in the log in its place", async () => {
+      let commits = 0;
+      const { control, clock, accept, settle } = await failingStore(() => {
+        commits += 1;
+        return commits === 2 ? ioError() : noRoom();
+      });
+      control.failing = "before";
+      const waiting = refusalOf(accept());
+      await settle();
+      expect(await Promise.race([waiting, settle().then(() => "still waiting")])).toBe("still waiting");
+      clock.advance(1_000);
+      expect([await waiting, commits]).toEqual(["unavailable storage_full", 3]);
+      control.failing = null;
+      clock.advance(1_000);
+      await settle();
+    });
+
     test("keeps no store from closing", async () => {
       const { store, control, clock, accept, settle } = await failingStore(noRoom);
       control.failing = "before";
