@@ -5,6 +5,7 @@ import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { version } from "../version.ts";
 import type { OutgoingRequest } from "./network/transport.ts";
+import type { Sign } from "./recent-signatures.ts";
 import { type SignerMaterial, sign } from "./signature.ts";
 
 /** Rules, section 8: a label that takes more room than this is left out of the header. */
@@ -26,12 +27,14 @@ export interface DeliveryRequest<Delivery extends Deliverable = DueDelivery> ext
  * The request of one attempt (specification, "Deliveries"): the payload's own bytes in an envelope without white space,
  * signed afresh, because the signatures of Standard Webhooks hold the time of sending.
  * @param own headers of the tenant's own
+ * @param signEvent signs anew, or has done so for another webhook
  */
 export function buildRequest<Delivery extends Deliverable>(
   delivery: Delivery,
   material: SignerMaterial,
   now: number,
   own: OwnHeaders = [],
+  signEvent: Sign = sign,
 ): DeliveryRequest<Delivery> {
   const { eventId, tenantId, eventSeq, payload, trace, replayGroupId } = delivery;
   const ingestionTimestamp = formatIso(ingestedAtMs(eventSeq));
@@ -42,7 +45,7 @@ export function buildRequest<Delivery extends Deliverable>(
   body[body.length - 1] = 0x7d; // }
 
   const timestampSeconds = Math.floor(now / 1000);
-  const { serviceSignature, webhookSignature } = sign(material, { eventId, body, timestampSeconds });
+  const { serviceSignature, webhookSignature } = signEvent(material, { eventId, eventSeq, body, timestampSeconds });
   const headers: Record<string, string> = {
     "Content-Type": "application/json",
     "User-Agent": `Postrider/${version}`,

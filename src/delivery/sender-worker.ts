@@ -6,6 +6,7 @@ import { NumberedValues } from "../lib/slots.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
 import { createSurroundings } from "./network/surroundings.ts";
 import { type BodyRead, createTransport, type Outcome, type Transport } from "./network/transport.ts";
+import { createRecentSignatures } from "./recent-signatures.ts";
 import { buildRequest } from "./request.ts";
 import type {
   PackedAnswer,
@@ -24,6 +25,7 @@ declare const self: Worker;
 let transport: Transport | null = null;
 let policy: AddressPolicy | null = null;
 const signers = new Map<number, SignerMaterial>();
+const sign = createRecentSignatures();
 const underWay = new NumberedValues<Recall>();
 
 /** Calls an order back. Its exchange is the only listener, so it is made in a tenth of the time of an `AbortController`. */
@@ -128,7 +130,7 @@ async function attempt({ order, material, payload, recall }: Due): Promise<void>
     if (!material || !transport) throw new Error("The sender has no signing material");
     const { url, eventId, tenantId, eventSeq, trace = null, replayGroupId = null, headers, now } = order;
     const delivery = { url, eventId, tenantId, eventSeq, trace, replayGroupId, payload };
-    const outcome = await transport.send(buildRequest(delivery, material, now, headers), recall);
+    const outcome = await transport.send(buildRequest(delivery, material, now, headers, sign), recall);
     outcomes.push({ id, outcome });
   } catch (error) {
     failures.push({ id, kind: "failed", message: messageOf(error) });

@@ -2,6 +2,7 @@ import type { DueDelivery } from "../domain/delivery.ts";
 import type { OwnHeaders } from "../domain/webhook-headers.ts";
 import type { Interruption } from "../lib/interruption.ts";
 import type { Outcome, Transport } from "./network/transport.ts";
+import { createRecentSignatures } from "./recent-signatures.ts";
 import { buildRequest } from "./request.ts";
 import type { SignerMaterial } from "./signature.ts";
 
@@ -28,9 +29,10 @@ export interface Sender {
 
 /** On this thread, by the clock and the connections of `transport`. `sender-thread.ts` does the same on another. */
 export function createSender(transport: Transport): Sender {
+  const sign = createRecentSignatures();
   return {
     send: async ({ delivery, material, headers, now }, signal) =>
-      transport.send(buildRequest(delivery, material, now, headers), signal),
+      transport.send(buildRequest(delivery, material, now, headers, sign), signal),
     close: () => transport.close(),
   };
 }
