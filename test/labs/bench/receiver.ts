@@ -101,6 +101,37 @@ export function startReceiver(): Receiver {
   };
 }
 
+/** Where further webhooks of the same accounts go: it answers as the receiver does, and counts. */
+export interface DeliveryCounter {
+  readonly port: number;
+  /** Since the last call. */
+  take(): number;
+  close(): void;
+}
+
+export function startDeliveryCounter(): DeliveryCounter {
+  let count = 0;
+  const listener: TCPSocketListener<Peer> = Bun.listen<Peer>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: receiveDeliveries({
+      take(event) {
+        if (event !== null) count++;
+      },
+      taken() {},
+    }),
+  });
+  return {
+    port: listener.port,
+    take() {
+      const taken = count;
+      count = 0;
+      return taken;
+    },
+    close: () => listener.stop(true),
+  };
+}
+
 const lower = 0x20;
 const letters = Buffer.from("ontent-length:");
 

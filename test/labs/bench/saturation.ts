@@ -6,7 +6,7 @@ import { describeSurroundings } from "./machine.ts";
 import { positive } from "./options.ts";
 import { say } from "./output.ts";
 import { runPhase } from "./phase.ts";
-import { startReceiver } from "./receiver.ts";
+import { type DeliveryCounter, startDeliveryCounter, startReceiver } from "./receiver.ts";
 import { type Bar, bar, machineLines, ms, phaseLine } from "./report.ts";
 import { startProduct } from "./servers.ts";
 import { createApi, createTenants } from "./tenants.ts";
@@ -20,6 +20,7 @@ const help = `Usage: bun run bench:saturation [options]
 
   --seconds 20       of each load
   --warmup 5         seconds before, not measured
+  --webhooks 1       of each account, 3 at most; what is measured is the way to the first
   --only 1000        loads whose name contains this
   --data-dir DIR     where the temporary data folder is made
   --source           run src/main.ts instead of dist/postrider
@@ -28,6 +29,10 @@ const help = `Usage: bun run bench:saturation [options]
 
 /** The bar. */
 const mostEndToEndMs = 250;
+
+/** For so long deliveries to the other webhooks are waited for, once those to the first have come. */
+const othersMs = 15_000;
+const othersPollMs = 50;
 
 interface Load {
   readonly label: string;
@@ -51,6 +56,7 @@ function readOptions(args: readonly string[]) {
     options: {
       seconds: { type: "string", default: "20" },
       warmup: { type: "string", default: "5" },
+      webhooks: { type: "string", default: "1" },
       only: { type: "string", default: "" },
       ...sharedOptions,
     },
@@ -59,6 +65,7 @@ function readOptions(args: readonly string[]) {
   return {
     seconds: positive("seconds", values.seconds),
     warmupSeconds: positive("warmup", values.warmup),
+    webhooks: positive("webhooks", values.webhooks),
     only: values.only,
     dataDir: values["data-dir"],
     source: values.source,
@@ -71,6 +78,7 @@ type Options = Exclude<ReturnType<typeof readOptions>, string>;
 async function benchSaturation({
   seconds,
   warmupSeconds,
+  webhooks,
   only,
   dataDir: parent,
   source,
@@ -81,8 +89,10 @@ async function benchSaturation({
   say(machineLines(await describeSurroundings(dataDir)));
   say("");
   const receiver = startReceiver();
+  const others = Array.from({ length: webhooks - 1 }, startDeliveryCounter);
+  const ports = [receiver, ...others].map(({ port }) => port);
   const server = await startProduct({ dataDir, source });
-  const keys = (await createTenants(createApi(server.port), dataDir, receiver.port)).map(({ apiKey }) => apiKey);
+  const keys = (await createTenants(createApi(server.port), dataDir, ports)).map(({ apiKey }) => apiKey);
   const bars: Bar[] = [];
   for (const { label, clients, batch } of loads.filter((load) => load.label.includes(only))) {
     const apiKeys = Array.from({ length: clients }, (_, client) => keys[client % tenantCount] ?? "");
@@ -105,11 +115,23 @@ async function benchSaturation({
     say(`                202 to delivery p50 ${ms(result.delayP50Ms)} p99 ${ms(result.delayP99Ms)}`);
     const p99 = result.endToEndP99Ms;
     bars.push(bar(`${label}: end to end p99`, p99 < mostEndToEndMs, ms(p99), `under ${mostEndToEndMs} ms`));
-    const faults = result.lost + result.wrong + result.refused;
+    const missed = await countMissed(others, result.accepted);
+    const faults = result.lost + result.wrong + result.refused + missed;
     bars.push(bar(`${label}: lost, changed or refused`, faults === 0, String(faults), "none"));
   }
-  receiver.close();
+  for (const { close } of [receiver, ...others]) close();
   await server.stop();
   say("");
   return sayBars(bars, gate);
+}
+
+/** @returns how many deliveries of so many events have not come to the other webhooks */
+async function countMissed(others: readonly DeliveryCounter[], events: number): Promise<number> {
+  const endMs = performance.now() + othersMs;
+  let missed = others.length * events;
+  for (;;) {
+    missed -= others.reduce((sum, { take }) => sum + take(), 0);
+    if (missed <= 0 || performance.now() > endMs) return Math.max(missed, 0);
+    await Bun.sleep(othersPollMs);
+  }
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { receiverPath, tenantCount } from "./event.ts";
 import { showProgress } from "./output.ts";
 
-/** The accounts that the load is sent by, each with one webhook and a quota that the load does not use up. */
+/** The accounts that the load is sent by, each with its webhooks and a quota that the load does not use up. */
 export interface Tenant {
   id: string;
   apiKey: string;
@@ -33,12 +33,12 @@ export function createApi(port: number): Api {
   return Object.assign(call, { base });
 }
 
-/** Tenant n delivers to `/hook/<n>` of the receiver, or where `urlOf` says. */
+/** Tenant n delivers to `/hook/<n>` of each receiver, or where `urlOf` says. */
 export async function createTenants(
   api: Api,
   dataDir: string,
-  receiverPort: number,
-  urlOf = (n: number) => `http://127.0.0.1:${receiverPort}${receiverPath(n)}`,
+  receiverPorts: number | readonly number[],
+  urlOf = (n: number, port: number) => `http://127.0.0.1:${port}${receiverPath(n)}`,
 ): Promise<Tenant[]> {
   const operatorToken = readFileSync(join(dataDir, "data", "operator-token"), "utf8").trim();
   const tenants: Tenant[] = [];
@@ -46,7 +46,11 @@ export async function createTenants(
   await Promise.all(
     Array.from({ length: concurrency }, async () => {
       for (const n of numbers) {
-        tenants[n] = await createTenant(api, operatorToken, urlOf(n));
+        tenants[n] = await createTenant(
+          api,
+          operatorToken,
+          [receiverPorts].flat().map((port) => urlOf(n, port)),
+        );
         showProgress(`creating tenants: ${Object.keys(tenants).length} of ${tenantCount}`);
       }
     }),
@@ -54,11 +58,16 @@ export async function createTenants(
   return tenants;
 }
 
-async function createTenant(api: Api, operatorToken: string, webhookUrl: string): Promise<Tenant> {
+async function createTenant(api: Api, operatorToken: string, urls: readonly string[]): Promise<Tenant> {
   const tenant = await loginTenant(api);
   // The quota of a free account is 10,000 events a month: a second and a half.
   await api("PUT", `/operator/tenants/${tenant.id}/tier`, operatorToken, { tier: "enterprise" });
-  await api("PUT", "/v1/tenants/webhooks", tenant.session, [{ webhook_url: webhookUrl }]);
+  await api(
+    "PUT",
+    "/v1/tenants/webhooks",
+    tenant.session,
+    urls.map((url) => ({ webhook_url: url })),
+  );
   return tenant;
 }
 
