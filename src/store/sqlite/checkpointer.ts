@@ -26,8 +26,9 @@ const dueAtPages = 4_000;
 /** So few are copied by this thread; more would hold it up for longer than a commit does. */
 const mostCopiedHere = 1_000;
 
-/** A look costs as much as storing two events. Meanwhile some 200 pages are written at most. */
-const usualLookEveryMs = 10;
+/** A look costs as much as storing two events. No more pages than this are written in a millisecond: before the log is due there is one. */
+const writtenPerMs = 20;
+const usualShortestPauseMs = 10;
 
 /** So few are copied faster than another round takes. */
 const fewPages = 100;
@@ -44,13 +45,13 @@ export function createCheckpointer(
   client: Database,
   reader: Reader,
   onFailure?: (failure: { operation: string; error: unknown }) => void,
-  lookEveryMs = usualLookEveryMs,
+  shortestPauseMs = usualShortestPauseMs,
 ): Checkpointer {
   // "noop" only tells how long the log is, and how much of it has been copied.
   const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
   const copy = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(passive)");
   let isUnderWay = false;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let lookAt = Number.NEGATIVE_INFINITY;
   let overdueAt = overdueAtPages;
   /** The Worker copies, and yet there is not less to copy: only this thread can make the writers wait. */
   let isOutrun = false;
@@ -90,9 +91,9 @@ export function createCheckpointer(
     look() {
       // Real time: how fast a log grows is about the machine.
       const now = systemClock.monotonicMs();
-      if (now - lookedAt < lookEveryMs) return;
-      lookedAt = now;
+      if (now < lookAt) return;
       const { log, left } = tryTo(() => measure.get());
+      lookAt = now + Math.max(Math.min(dueAtPages - left, overdueAt - log) / writtenPerMs, shortestPauseMs);
       if (log < overdueAtPages) overdueAt = overdueAtPages;
       if (log >= overdueAt && (left <= overdueAtPages || isOutrun)) {
         tryTo(() => copy.get());
