@@ -18,17 +18,22 @@ export const untriedYoungLimit = (youngLimit * 3) / 4;
 /** Those that answer leave some, or a backlog of theirs would keep every new webhook from its first delivery. */
 export const provenYoungLimit = (youngLimit * 15) / 16;
 
-/** What answers takes less. An attempt to one that has answered is young for longer, because its slot is soon free again. */
-export const provenYoungMs = 1000;
 /**
- * A crowd of new webhooks gets through 384 in this time. With 1,000 ms, a healthy one among 1,000 dead waited up to 6 s for
- * its first delivery after a restart.
+ * For so long an attempt is young; what answers takes less. A crowd of new webhooks gets through 384 in this time. With 1,000 ms,
+ * a healthy one among 1,000 dead waited up to 6 s for its first delivery after a restart.
  */
-export const unprovenYoungMs = 250;
+export const youngMs = 250;
 
 /**
- * What is known of a webhook. `proven`: its last attempt was answered. `untried`: it had none so far. `silent`: its last
- * attempt got no answer, or the first one has got none yet.
+ * A webhook that answers counts as silent once its attempts have become old without an answer, until there is one. When 1,000
+ * went down together, each had its turn as one that answers until the first attempts timed out: for 10 s, 64 healthy ones beside
+ * them got 25 deliveries a second of the 200 that were due.
+ */
+export const lateMs = youngMs;
+
+/**
+ * What is known of a webhook. `proven`: its last attempt was answered, and none waits for long. `untried`: it had none so far.
+ * `silent`: its last attempt got no answer, or those under way have got none yet.
  */
 export type Standing = "proven" | "untried" | "silent";
 
@@ -57,8 +62,8 @@ export interface Admission {
 }
 
 export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
-  const proven = createCohort(provenYoungMs);
-  const unproven = createCohort(unprovenYoungMs);
+  const proven = createCohort();
+  const unproven = createCohort();
   const cohortOf = (place: Pick<Place, "proven">) => (place.proven ? proven : unproven);
   let old = 0;
 
@@ -100,8 +105,8 @@ export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
   };
 }
 
-/** Places that are young for the same time, by start; those that were left stay until they come to the front. */
-function createCohort(youngForMs: number) {
+/** Places by start; those that were left stay until they come to the front. */
+function createCohort() {
   let places: Place[] = [];
   let front = 0;
 
@@ -120,7 +125,7 @@ function createCohort(youngForMs: number) {
         const place = places[front];
         if (!place) break;
         if (!place.left) {
-          if (place.startedAt + youngForMs > now || aged >= most) break;
+          if (place.startedAt + youngMs > now || aged >= most) break;
           place.isOld = true;
           aged += 1;
         }
@@ -135,7 +140,7 @@ function createCohort(youngForMs: number) {
     },
     nextAgeingAt(): number | null {
       const place = places[front];
-      return place ? place.startedAt + youngForMs : null;
+      return place ? place.startedAt + youngMs : null;
     },
   };
   return cohort;

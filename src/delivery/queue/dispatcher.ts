@@ -126,7 +126,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   function makeReady(queue: WebhookQueue): void {
-    if (queue.isReady || queue.removed || paused.has(queue.tenantKey)) return;
+    if (queue.readyAs !== null || queue.removed || paused.has(queue.tenantKey)) return;
     if (!queue.canStart(clock.now())) {
       // Its alarm may have rung already, before the clock was set back.
       if (queue.dueAt !== null && queue.dueAt > clock.now()) alarm.set(queue, queue.dueAt);
@@ -178,8 +178,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     window.letGo(delivery);
     pace.take(queue.tenantKey, queue.tier);
     webhookPace.take(queue);
-    queue.inFlight += 1;
-    const place = admission.enter(queue.standing === "proven");
+    const startedAt = clock.monotonicMs();
+    const place = admission.enter(queue.standingAt(startedAt) === "proven");
+    queue.enter(startedAt);
     const { edition } = queue;
     // Of an earlier edition it carries what held before.
     const isClosed = () =>
@@ -191,7 +192,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const isAwaited = () => delivery.orderHash !== null || queue.hasMore(clock.now()) || !ready.isEmpty();
     const leave = () => {
       admission.leave(place);
-      queue.inFlight -= 1;
+      queue.leave();
       if (queue.removed && queue.inFlight === 0) queues.remove(queue);
       makeReady(queue);
       pump();

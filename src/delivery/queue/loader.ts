@@ -64,7 +64,7 @@ export function createLoader(deps: LoaderDeps): Loader {
       const { edition } = queue;
       const now = clock.now();
       const hasMemory = !window.isFull && underWay <= maxLargeLoads;
-      const most = queue.standing === "proven" && hasMemory ? loadBatch : leastLoadBatch;
+      const most = queue.standingAt(clock.monotonicMs()) === "proven" && hasMemory ? loadBatch : leastLoadBatch;
       // What could not go out would wait in memory, where it takes the place of others.
       const batch = Math.max(1, Math.min(most, tokens(queue)));
       store

@@ -42,9 +42,12 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
   const mayServe = (standing: Standing) => admission.hasRoom(standing) && (standing === "proven" || row.hasTurn());
 
   function add(queue: WebhookQueue): void {
-    if (queue.isReady) return;
-    queue.isReady = true;
-    rings[queue.standing].push(queue);
+    if (queue.readyAs === null) join(queue, queue.standingAt(clock.monotonicMs()));
+  }
+
+  function join(queue: WebhookQueue, standing: Standing): void {
+    queue.readyAs = standing;
+    rings[standing].push(queue);
   }
 
   /** One attempt of each in turn. */
@@ -58,7 +61,12 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
           return;
         }
         const queue = round[i] as WebhookQueue;
-        queue.isReady = false;
+        const now = queue.standingAt(clock.monotonicMs());
+        if (standing === "proven" && now !== standing) {
+          join(queue, now);
+          continue;
+        }
+        queue.readyAs = null;
         if (start(queue) && standing !== "proven") row.take();
       }
     }
@@ -67,12 +75,14 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
   return {
     add,
     learn(queue, answered) {
-      const before = queue.standing;
-      queue.answered(answered);
-      if (!queue.isReady || queue.standing === before) return;
-      const ring = rings[before];
+      const now = clock.monotonicMs();
+      queue.answered(answered, now);
+      const { readyAs } = queue;
+      const standing = queue.standingAt(now);
+      if (readyAs === null || readyAs === standing) return;
+      const ring = rings[readyAs];
       ring.splice(ring.indexOf(queue), 1);
-      rings[queue.standing].push(queue);
+      join(queue, standing);
     },
     serve(start) {
       for (const standing of standings) serveRing(standing, start);

@@ -2,7 +2,7 @@ import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import { noLimits, type WebhookLimits } from "../../domain/webhook.ts";
 import { Interrupter, type Interruption } from "../../lib/interruption.ts";
-import type { Standing } from "./admission.ts";
+import { lateMs, type Standing } from "./admission.ts";
 
 /** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
 export interface WebhookQueue {
@@ -14,8 +14,8 @@ export interface WebhookQueue {
   alarmAt: number | null;
   /** A claim is under way. */
   loading: boolean;
-  /** It stands among those that are ready; `ready-webhooks.ts` says so. */
-  isReady: boolean;
+  /** Among which of those that are ready it stands; `ready-webhooks.ts` says so. */
+  readyAs: Standing | null;
   /** It waits for its account's next tokens; `account-pace.ts` says so. */
   isHeld: boolean;
   /** The plan that holds for its account; null until a delivery told it. */
@@ -37,8 +37,7 @@ export interface WebhookQueue {
   drains: boolean;
   /** What is in flight is not owned any more. */
   surrendered: boolean;
-  inFlight: number;
-  readonly standing: Standing;
+  readonly inFlight: number;
   /** Deliveries in memory that wait. */
   readonly waiting: number;
   /** Of these, the ones that came straight from their commit. */
@@ -56,8 +55,14 @@ export interface WebhookQueue {
   addStored(delivery: DueDelivery): void;
   /** The next one to send, fresh and stored ones in turn: a replay must not hold up what is new. */
   next(): DueDelivery | null;
+  /** On the monotonic clock, as below. */
+  standingAt(nowMs: number): Standing;
+  /** An attempt begins. */
+  enter(nowMs: number): void;
   /** Whether an attempt got an answer. After none, one attempt at a time until there is one again. */
-  answered(answered: boolean): void;
+  answered(answered: boolean, nowMs: number): void;
+  /** An attempt has ended. */
+  leave(): void;
   /** Lets go of what waits, or only of such deliveries. */
   clear(only?: (delivery: DueDelivery) => boolean): DueDelivery[];
   /** Breaks off what is in flight. */
@@ -77,6 +82,9 @@ export function createWebhookQueue(
   let proven = false;
   let tried = false;
   let lastWasFresh = false;
+  let inFlight = 0;
+  /** Since when attempts are under way and none has been answered. */
+  let unansweredSince = 0;
 
   const queue: WebhookQueue = {
     webhookKey,
@@ -84,7 +92,7 @@ export function createWebhookQueue(
     dueAt: null,
     alarmAt: null,
     loading: false,
-    isReady: false,
+    readyAs: null,
     isHeld: false,
     tier: null,
     limits: noLimits,
@@ -96,10 +104,8 @@ export function createWebhookQueue(
     drains: false,
     tableUntil: 0,
     surrendered: false,
-    inFlight: 0,
-    get standing() {
-      if (proven) return "proven";
-      return tried || queue.inFlight > 0 ? "silent" : "untried";
+    get inFlight() {
+      return inFlight;
     },
     get waiting() {
       return fresh.length + stored.length;
@@ -109,7 +115,7 @@ export function createWebhookQueue(
     },
     signal: interrupter,
     canStart(now) {
-      if (queue.removed || queue.paused || queue.inFlight >= (isSilent ? 1 : concurrency(queue.limits))) return false;
+      if (queue.removed || queue.paused || inFlight >= (isSilent ? 1 : concurrency(queue.limits))) return false;
       return queue.waiting > 0 || queue.wantsLoad(now);
     },
     wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,
@@ -125,11 +131,22 @@ export function createWebhookQueue(
       lastWasFresh = takeFresh;
       return (takeFresh ? fresh : stored).shift() ?? null;
     },
-    answered(answered) {
+    standingAt(nowMs) {
+      const isLate = inFlight > 0 && nowMs - unansweredSince >= lateMs;
+      if (proven && !isLate) return "proven";
+      return tried || inFlight > 0 ? "silent" : "untried";
+    },
+    enter(nowMs) {
+      if (inFlight === 0) unansweredSince = nowMs;
+      inFlight += 1;
+    },
+    answered(answered, nowMs) {
       proven = answered;
       tried = true;
       isSilent = !answered;
+      if (answered) unansweredSince = nowMs;
     },
+    leave: () => void (inFlight -= 1),
     clear(only) {
       const stays = (delivery: DueDelivery) => only !== undefined && !only(delivery);
       const cleared = [...fresh, ...stored].filter((delivery) => !stays(delivery));
@@ -138,7 +155,7 @@ export function createWebhookQueue(
       return cleared;
     },
     abort: () => interrupter.abort(),
-    isIdle: () => queue.waiting === 0 && queue.inFlight === 0 && queue.dueAt === null && !queue.loading,
+    isIdle: () => queue.waiting === 0 && inFlight === 0 && queue.dueAt === null && !queue.loading,
   };
   return queue;
 }

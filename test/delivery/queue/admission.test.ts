@@ -7,9 +7,9 @@ import {
   type Standing,
   silentOldLimit,
   silentYoungLimit,
-  unprovenYoungMs,
   untriedYoungLimit,
   youngLimit,
+  youngMs,
 } from "../../../src/delivery/queue/admission.ts";
 
 function setUp() {
@@ -29,7 +29,7 @@ function setUp() {
 }
 
 describe("admission", () => {
-  test("webhooks that answer may have 480 attempts younger than a second", () => {
+  test("webhooks that answer may have 480 young attempts", () => {
     expect(setUp().fill("proven")).toHaveLength(provenYoungLimit);
   });
 
@@ -62,25 +62,17 @@ describe("admission", () => {
     expect(admission.inFlight).toBe(provenYoungLimit - 1);
   });
 
-  test("after a second an attempt does not count as young any more", () => {
+  test.each<[Standing, number]>([
+    ["proven", provenYoungLimit],
+    ["silent", silentYoungLimit],
+  ])("after a quarter of a second an attempt does not count as young any more: %s", (standing, limit) => {
     const { admission, fill, pass } = setUp();
-    fill("proven");
-    pass(999);
-    expect(admission.hasRoom("proven")).toBe(false);
-    expect(admission.nextAgeingAt()).toBe(1000);
-    pass(1);
-    expect(fill("proven")).toHaveLength(provenYoungLimit);
-  });
-
-  test("after a quarter of one, when nobody knows whether it will be answered", () => {
-    const { admission, fill, pass } = setUp();
-    fill("silent");
-    fill("proven");
+    fill(standing);
     pass(249);
-    expect(admission.hasRoom("silent")).toBe(false);
+    expect(admission.hasRoom(standing)).toBe(false);
     expect(admission.nextAgeingAt()).toBe(250);
     pass(1);
-    expect(fill("silent")).toHaveLength(silentYoungLimit);
+    expect(fill(standing)).toHaveLength(limit);
     expect(admission.nextAgeingAt()).toBe(500);
   });
 
@@ -89,7 +81,7 @@ describe("admission", () => {
     let silent = 0;
     for (let turn = 0; turn < 30; turn += 1) {
       silent += fill("silent").length;
-      pass(unprovenYoungMs);
+      pass(youngMs);
     }
     expect(silent).toBe(silentOldLimit);
     expect(fill("untried")).toHaveLength(untriedYoungLimit);
@@ -100,7 +92,7 @@ describe("admission", () => {
     const all: Place[] = [];
     for (let turn = 0; turn < 30; turn += 1) {
       all.push(...fill("untried"));
-      pass(unprovenYoungMs);
+      pass(youngMs);
     }
     expect(all).toHaveLength(oldLimit + untriedYoungLimit);
     expect(admission.nextAgeingAt()).toBeNull();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Delivered } from "../../../src/delivery/deliver.ts";
-import { silentYoungLimit, unprovenYoungMs } from "../../../src/delivery/queue/admission.ts";
+import { silentYoungLimit, youngMs } from "../../../src/delivery/queue/admission.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { createDispatcherWorld, deliveryOf, range, settled } from "./dispatcher-world.ts";
 
@@ -45,9 +45,9 @@ describe("the dispatcher", () => {
     inFlight.get(1)?.end({ ...noAnswer, next: { kind: "retry", at: clock.now() + 1_000 } });
     await settle();
     // When the time comes, others hang in all the places that such a webhook may have.
-    clock.advance(1_000 - unprovenYoungMs / 2);
+    clock.advance(1_000 - youngMs / 2);
     dispatcher.offer(Array.from({ length: silentYoungLimit }, (_, n) => deliveryOf(n + 2, n + 2)));
-    clock.advance(unprovenYoungMs / 2);
+    clock.advance(youngMs / 2);
     expect(inFlight.size).toBe(silentYoungLimit);
     clock.step(-500);
     for (let ms = 0; ms < 1_000; ms += 50) {

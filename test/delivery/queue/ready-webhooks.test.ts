@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createAdmission, silentYoungLimit, unprovenYoungMs } from "../../../src/delivery/queue/admission.ts";
+import { createAdmission, lateMs, silentYoungLimit, youngMs } from "../../../src/delivery/queue/admission.ts";
 import { createReadyWebhooks } from "../../../src/delivery/queue/ready-webhooks.ts";
 import { createWebhookQueue, type WebhookQueue } from "../../../src/delivery/queue/webhook-queue.ts";
 import { dueDelivery } from "../../support/due-delivery.ts";
@@ -18,7 +18,7 @@ function setUp() {
     served,
     webhook(key: number, answered?: boolean): WebhookQueue {
       const queue = createWebhookQueue(key, 1, () => 1);
-      if (answered !== undefined) queue.answered(answered);
+      if (answered !== undefined) queue.answered(answered, clock.monotonicMs());
       return queue;
     },
     serve(start: (queue: WebhookQueue) => boolean = () => true) {
@@ -66,6 +66,49 @@ describe("webhooks that are ready", () => {
     ready.learn(other, true);
     serve();
     expect(served).toEqual([2, 3, 1]);
+  });
+
+  test("that let attempts wait for long come after those that answer, until they answer", () => {
+    const { clock, ready, webhook, serve, served } = setUp();
+    const [hanging, healthy, other] = [webhook(1, true), webhook(2, true), webhook(3, true)];
+    for (const queue of [hanging, healthy, other]) ready.add(queue);
+    hanging.enter(clock.monotonicMs());
+    clock.advance(lateMs);
+    serve();
+    expect(served).toEqual([2, 3, 1]);
+
+    for (const queue of [hanging, webhook(4), healthy]) ready.add(queue);
+    ready.learn(hanging, true);
+    serve();
+    expect(served.slice(3)).toEqual([2, 1, 4]);
+  });
+
+  test("that answer wait for two waves of attempts at most when a crowd of their like hangs all at once", () => {
+    const { clock, admission, ready, webhook } = setUp();
+    const healthy = webhook(0, true);
+    const turns: number[] = [];
+    for (let key = 1; key <= 600; key += 1) ready.add(webhook(key, true));
+    const start = (queue: WebhookQueue) => {
+      const now = clock.monotonicMs();
+      const place = admission.enter(queue.standingAt(now) === "proven");
+      queue.enter(now);
+      if (queue === healthy) {
+        admission.leave(place);
+        queue.answered(true, now);
+        queue.leave();
+        turns.push(now);
+      } else if (queue.inFlight < 16) ready.add(queue);
+      return true;
+    };
+    const startedAt = clock.monotonicMs();
+    for (let ms = 0; ms <= 5_000; ms += 10) {
+      ready.add(healthy);
+      ready.serve(start);
+      clock.advance(10);
+    }
+    const waits = turns.map((at, i) => at - (turns[i - 1] ?? startedAt));
+    expect(Math.max(...waits)).toBeLessThanOrEqual(2 * youngMs + 10);
+    expect(waits.filter((wait) => wait > 10).length).toBeLessThanOrEqual(2);
   });
 
   test("tell how many fresh deliveries wait for nothing but a place: those of webhooks that answer", () => {
@@ -116,8 +159,8 @@ describe("webhooks that are ready", () => {
     ready.add(webhook(1, false));
     serve();
     expect(served).toEqual([]);
-    expect(ready.nextTurnAt()).toBe(clock.now() + unprovenYoungMs);
-    clock.advance(unprovenYoungMs);
+    expect(ready.nextTurnAt()).toBe(clock.now() + youngMs);
+    clock.advance(youngMs);
     serve();
     expect(served).toEqual([1]);
     expect(ready.nextTurnAt()).toBeNull();

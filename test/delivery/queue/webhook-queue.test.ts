@@ -13,6 +13,24 @@ describe("the queue of a webhook", () => {
     expect(given).toEqual([1, 11, 2, 12, 3, null]);
   });
 
+  test("counts as silent while attempts have waited for a quarter of a second without any answer", () => {
+    const queue = createWebhookQueue(1, 1, () => 16);
+    expect(queue.standingAt(0)).toBe("untried");
+    queue.enter(0);
+    expect(queue.standingAt(0)).toBe("silent");
+    queue.answered(true, 10);
+    queue.leave();
+    expect(queue.standingAt(10_000)).toBe("proven");
+    queue.enter(10_000);
+    queue.enter(10_100);
+    expect(queue.standingAt(10_249)).toBe("proven");
+    expect(queue.standingAt(10_250)).toBe("silent");
+    queue.answered(true, 10_300);
+    queue.leave();
+    expect(queue.standingAt(10_549)).toBe("proven");
+    expect(queue.standingAt(10_550)).toBe("silent");
+  });
+
   test("lets go of all that waits", () => {
     const queue = createWebhookQueue(1, 1, () => 16);
     queue.addFresh(delivery(1));
