@@ -63,7 +63,7 @@ export function createLoader(deps: LoaderDeps): Loader {
       underWay += 1;
       const { edition } = queue;
       const now = clock.now();
-      const hasMemory = !window.isFull && underWay <= maxLargeLoads;
+      const hasMemory = !window.isHalfFull && underWay <= maxLargeLoads;
       const most = queue.standingAt(clock.monotonicMs()) === "proven" && hasMemory ? loadBatch : leastLoadBatch;
       // What could not go out would wait in memory, where it takes the place of others.
       const batch = Math.max(1, Math.min(most, tokens(queue)));

@@ -3,8 +3,11 @@ import type { DueDelivery } from "../../domain/delivery.ts";
 /** How much of the table is held in memory. What finds no room stays there until its turn. */
 export interface Window {
   readonly deliveries: number;
-  /** Backlogs are loaded in small pieces only. */
-  readonly isFull: boolean;
+  /**
+   * Backlogs have their half of it, and are loaded in small pieces only. With all of it, those of 1,000 webhooks sent what was new
+   * to the table, to wait there for half a second and more.
+   */
+  readonly isHalfFull: boolean;
   /** For anything; how long a payload is, shows as it comes. */
   readonly hasRoom: boolean;
   hasRoomFor(delivery: DueDelivery): boolean;
@@ -24,8 +27,8 @@ export function createWindow(): Window {
     get deliveries() {
       return deliveries;
     },
-    get isFull() {
-      return bytes >= maxBytes;
+    get isHalfFull() {
+      return deliveries >= maxDeliveries / 2 || bytes >= maxBytes / 2;
     },
     get hasRoom() {
       return deliveries < maxDeliveries && bytes < maxBytes;

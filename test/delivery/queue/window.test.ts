@@ -21,10 +21,22 @@ test("the window has room for 32 MiB, and again for what was let go", () => {
   const mebibyte = withPayload(new Uint8Array(2 ** 20));
   let held = 0;
   for (; window.hasRoomFor(mebibyte); held += 1) window.hold(mebibyte);
-  expect([held, window.isFull]).toEqual([31, false]);
+  expect(held).toBe(31);
   window.hold(mebibyte);
-  expect(window.isFull).toBe(true);
+  expect(window.hasRoom).toBe(false);
   window.letGo(mebibyte);
   window.letGo(mebibyte);
   expect([window.deliveries, window.hasRoomFor(mebibyte)]).toEqual([30, true]);
+});
+
+test.each([
+  ["4,096 deliveries", 10, 4_096],
+  ["16 MiB", 2 ** 20, 16],
+])("backlogs have their half of the window with %s", (_, bytes, half) => {
+  const window = createWindow();
+  const delivery = withPayload(new Uint8Array(bytes));
+  for (let held = 1; held < half; held += 1) window.hold(delivery);
+  expect(window.isHalfFull).toBe(false);
+  window.hold(delivery);
+  expect([window.isHalfFull, window.hasRoomFor(delivery)]).toEqual([true, true]);
 });
