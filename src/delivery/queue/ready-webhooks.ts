@@ -1,10 +1,12 @@
 import type { Clock } from "../../lib/clock.ts";
+import { Queue } from "../../lib/queue.ts";
 import type { Admission, Standing } from "./admission.ts";
-import type { WebhookQueue } from "./webhook-queue.ts";
+import type { Line, WebhookQueue } from "./webhook-queue.ts";
 
 /**
  * The webhooks that could start an attempt now, and in which order they may: those that answer first, then those that are
- * new, then the silent ones; among their like one attempt each, in turn.
+ * new, then the silent ones; among their like one attempt each, in turn. Of those that answer, the ones with something fresh and
+ * the ones that only have a backlog are served in turn as well, so that what is new need not wait behind a thousand backlogs.
  */
 export interface ReadyWebhooks {
   /** It comes after its like; one that is in it already stays where it is. */
@@ -23,7 +25,8 @@ export interface ReadyWebhooks {
   readonly waitingForPlace: number;
 }
 
-const standings: readonly Standing[] = ["proven", "untried", "silent"];
+const lines: readonly Line[] = ["fresh", "proven", "untried", "silent"];
+const standingOf = (line: Line): Standing => (line === "fresh" ? "proven" : line);
 
 /**
  * Reads and attempts for webhooks that have not answered, in a row. Each takes 100 to 200 µs, with a connection to be made: 384
@@ -37,66 +40,80 @@ const unprovenTurns = 8;
 const restMs = 1;
 
 export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWebhooks {
-  const rings: Record<Standing, WebhookQueue[]> = { proven: [], untried: [], silent: [] };
+  const waiting: Record<Line, Queue<WebhookQueue>> = {
+    fresh: new Queue(),
+    proven: new Queue(),
+    untried: new Queue(),
+    silent: new Queue(),
+  };
   const row = createRow(clock);
-  const mayServe = (standing: Standing) => admission.hasRoom(standing) && (standing === "proven" || row.hasTurn());
+  let lastLine: Line = "proven";
 
-  function add(queue: WebhookQueue): void {
-    if (queue.readyAs === null) join(queue, queue.standingAt(clock.monotonicMs()));
+  const lineOf = (queue: WebhookQueue): Line => {
+    const standing = queue.standingAt(clock.monotonicMs());
+    return standing === "proven" && queue.waitingFresh > 0 ? "fresh" : standing;
+  };
+
+  function join(queue: WebhookQueue, line: Line): void {
+    queue.readyAs = line;
+    waiting[line].add(queue);
   }
 
-  function join(queue: WebhookQueue, standing: Standing): void {
-    queue.readyAs = standing;
-    rings[standing].push(queue);
-  }
-
-  /** One attempt of each in turn. */
-  function serveRing(standing: Standing, start: (queue: WebhookQueue) => boolean): void {
-    const ring = rings[standing];
-    while (ring.length > 0 && mayServe(standing)) {
-      const round = ring.splice(0, ring.length);
-      for (let i = 0; i < round.length; i += 1) {
-        if (!mayServe(standing)) {
-          ring.unshift(...round.slice(i));
-          return;
-        }
-        const queue = round[i] as WebhookQueue;
-        const now = queue.standingAt(clock.monotonicMs());
-        if (standing === "proven" && now !== standing) {
-          join(queue, now);
-          continue;
-        }
+  function serveProven(start: (queue: WebhookQueue) => boolean): void {
+    while (admission.hasRoom("proven")) {
+      const other = lastLine === "fresh" ? "proven" : "fresh";
+      const line = waiting[other].length > 0 ? other : lastLine;
+      const queue = waiting[line].take();
+      if (!queue) return;
+      lastLine = line;
+      const now = lineOf(queue);
+      // It has let attempts wait since.
+      if (standingOf(now) !== "proven") join(queue, now);
+      else {
         queue.readyAs = null;
-        if (start(queue) && standing !== "proven") row.take();
+        start(queue);
       }
     }
   }
 
+  function serveUnproven(line: Exclude<Standing, "proven">, start: (queue: WebhookQueue) => boolean): void {
+    while (admission.hasRoom(line) && row.hasTurn()) {
+      const queue = waiting[line].take();
+      if (!queue) return;
+      queue.readyAs = null;
+      if (start(queue)) row.take();
+    }
+  }
+
   return {
-    add,
+    add(queue) {
+      if (queue.readyAs === null) join(queue, lineOf(queue));
+    },
     learn(queue, answered) {
-      const now = clock.monotonicMs();
-      queue.answered(answered, now);
+      queue.answered(answered, clock.monotonicMs());
       const { readyAs } = queue;
-      const standing = queue.standingAt(now);
-      if (readyAs === null || readyAs === standing) return;
-      const ring = rings[readyAs];
-      ring.splice(ring.indexOf(queue), 1);
-      join(queue, standing);
+      if (readyAs === null) return;
+      const line = lineOf(queue);
+      if (standingOf(line) === standingOf(readyAs)) return;
+      waiting[readyAs].remove(queue);
+      join(queue, line);
     },
     serve(start) {
-      for (const standing of standings) serveRing(standing, start);
+      serveProven(start);
+      serveUnproven("untried", start);
+      serveUnproven("silent", start);
     },
     nextTurnAt() {
-      const waiting = standings.filter((standing) => rings[standing].length > 0);
-      if (waiting.some((standing) => admission.hasRoom(standing))) return clock.now() + restMs;
+      const taken = lines.filter((line) => waiting[line].length > 0);
+      if (taken.some((line) => admission.hasRoom(standingOf(line)))) return clock.now() + restMs;
       // Young attempts that take up the room become old.
-      const ageingAt = waiting.length > 0 ? admission.nextAgeingAt() : null;
+      const ageingAt = taken.length > 0 ? admission.nextAgeingAt() : null;
       return ageingAt === null ? null : Math.ceil(ageingAt - clock.monotonicMs() + clock.now());
     },
-    isEmpty: () => standings.every((standing) => rings[standing].length === 0),
+    isEmpty: () => lines.every((line) => waiting[line].length === 0),
     get waitingForPlace() {
-      return rings.proven.reduce((sum, queue) => sum + queue.waitingFresh, 0);
+      const freshIn = (line: Line) => waiting[line].reduce((sum, queue) => sum + queue.waitingFresh, 0);
+      return freshIn("fresh") + freshIn("proven");
     },
   };
 }

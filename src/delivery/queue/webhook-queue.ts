@@ -4,6 +4,9 @@ import { noLimits, type WebhookLimits } from "../../domain/webhook.ts";
 import { Interrupter, type Interruption } from "../../lib/interruption.ts";
 import { lateMs, type Standing } from "./admission.ts";
 
+/** Where a webhook waits for its turn. `fresh`: it answers, and has something straight from its commit; `proven`: it answers. */
+export type Line = "fresh" | Standing;
+
 /** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
 export interface WebhookQueue {
   readonly webhookKey: number;
@@ -15,7 +18,7 @@ export interface WebhookQueue {
   /** A claim is under way. */
   loading: boolean;
   /** Among which of those that are ready it stands; `ready-webhooks.ts` says so. */
-  readyAs: Standing | null;
+  readyAs: Line | null;
   /** It waits for its account's next tokens; `account-pace.ts` says so. */
   isHeld: boolean;
   /** The plan that holds for its account; null until a delivery told it. */
@@ -146,7 +149,9 @@ export function createWebhookQueue(
       isSilent = !answered;
       if (answered) unansweredSince = nowMs;
     },
-    leave: () => void (inFlight -= 1),
+    leave() {
+      inFlight -= 1;
+    },
     clear(only) {
       const stays = (delivery: DueDelivery) => only !== undefined && !only(delivery);
       const cleared = [...fresh, ...stored].filter((delivery) => !stays(delivery));

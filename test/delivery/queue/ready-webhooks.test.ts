@@ -49,6 +49,17 @@ describe("webhooks that are ready", () => {
     expect(served).toEqual([1]);
   });
 
+  test("have their turn alternately when they have something fresh and when they only have a backlog", () => {
+    const { ready, webhook, serve, served } = setUp();
+    const backlogs = [1, 2, 3, 4].map((key) => webhook(key, true));
+    const fresh = [11, 12].map((key) => webhook(key, true));
+    for (const queue of backlogs) queue.addStored(dueDelivery());
+    for (const queue of fresh) queue.addFresh(dueDelivery());
+    for (const queue of [...backlogs, ...fresh]) ready.add(queue);
+    serve();
+    expect(served).toEqual([11, 1, 12, 2, 3, 4]);
+  });
+
   test("have one attempt each in turn", () => {
     const { ready, webhook, serve, served } = setUp();
     for (const queue of [webhook(1, true), webhook(2, true)]) ready.add(queue);

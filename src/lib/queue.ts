@@ -1,0 +1,42 @@
+/** So many places of what was taken are kept. */
+const mostTaken = 1_024;
+
+/** First in, first out, however long: an array of thousands would be moved each time that its first is taken. */
+export class Queue<Value> {
+  private values: Value[] = [];
+  private front = 0;
+
+  get length(): number {
+    return this.values.length - this.front;
+  }
+
+  add(value: Value): void {
+    this.values.push(value);
+  }
+
+  take(): Value | undefined {
+    if (this.length === 0) return undefined;
+    const value = this.values[this.front];
+    this.front += 1;
+    if (this.length === 0) {
+      this.values.length = 0;
+      this.front = 0;
+    } else if (this.front > mostTaken && this.front * 2 > this.values.length) {
+      this.values = this.values.slice(this.front);
+      this.front = 0;
+    }
+    return value;
+  }
+
+  /** What is not in it is left alone. */
+  remove(value: Value): void {
+    const at = this.values.indexOf(value, this.front);
+    if (at !== -1) this.values.splice(at, 1);
+  }
+
+  reduce<Result>(step: (result: Result, value: Value) => Result, start: Result): Result {
+    let result = start;
+    for (let i = this.front; i < this.values.length; i += 1) result = step(result, this.values[i] as Value);
+    return result;
+  }
+}
