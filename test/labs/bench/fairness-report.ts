@@ -31,6 +31,8 @@ const maxDelayShare = 0.1;
 const maxDelayMs = 5;
 const maxThroughputLoss = 0.2;
 const maxSmallP99Ms = 50;
+/** Attempts are young for a quarter of a second, and a crowd may need two waves of them to be known as silent. */
+const maxOutageP99Ms = 1_000;
 
 export const deadLine = (label: string, { steady, full, peakBytes, inFlight }: HealthyRun): string =>
   [
@@ -41,6 +43,9 @@ export const deadLine = (label: string, { steady, full, peakBytes, inFlight }: H
     `peak ${mb(peakBytes)}`,
     `others ${steady.otherCores.toFixed(2)} cores`,
   ].join(", ");
+
+export const outageLine = ({ rate, ingestionP99Ms, endToEndP50Ms, endToEndP99Ms, delayMaxMs }: PhaseResult): string =>
+  `\noutage: ${rate.toFixed(0)}/s delivered, acceptance p99 ${ms(ingestionP99Ms)}, due→arrival p50 ${ms(endToEndP50Ms)} p99 ${ms(endToEndP99Ms)}, 202→arrival max ${ms(delayMaxMs)}`;
 
 export function greedyLine({ mode, alone, beside, accepted, acceptedRate, peakBytes }: Greedy): string {
   const of = (run: PhaseResult) =>
@@ -53,8 +58,12 @@ export function greedyLine({ mode, alone, beside, accepted, acceptedRate, peakBy
   ].join("\n");
 }
 
-export function judgeFairness(pairs: readonly DeadPair[], greedy: readonly Greedy[]): Bar[] {
-  return [...judgeDead(pairs), ...greedy.flatMap(judgeGreedy)];
+export function judgeFairness(
+  pairs: readonly DeadPair[],
+  outage: PhaseResult | null,
+  greedy: readonly Greedy[],
+): Bar[] {
+  return [...judgeDead(pairs), ...(outage ? judgeOutage(outage) : []), ...greedy.flatMap(judgeGreedy)];
 }
 
 function judgeDead(pairs: readonly DeadPair[]): Bar[] {
@@ -89,6 +98,16 @@ function delayBar(pairs: readonly DeadPair[], field: "delayP99Ms" | "endToEndP99
     `less than +${ms(allowed)}`,
   );
 }
+
+const judgeOutage = (run: PhaseResult): Bar[] => [
+  bar(
+    "p99 from when it was due to the arrival, as 1,000 webhooks begin to hang",
+    run.endToEndP99Ms < maxOutageP99Ms,
+    ms(run.endToEndP99Ms),
+    `under ${maxOutageP99Ms} ms`,
+  ),
+  faultBar("events beside those that begin to hang", [run]),
+];
 
 function judgeGreedy({ mode, beside, faults }: Greedy): Bar[] {
   const fields = [

@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
 import { floodWithBatches } from "./batch-flood.ts";
 import { makeFolder, runBench, sayBars, sharedOptions } from "./command.ts";
-import { receiverPath } from "./event.ts";
-import { type DeadPair, deadLine, type Greedy, greedyLine, judgeFairness } from "./fairness-report.ts";
+import { receiverPath, tenantCount } from "./event.ts";
+import { type DeadPair, deadLine, type Greedy, greedyLine, judgeFairness, outageLine } from "./fairness-report.ts";
 import { asFastAsPossible, atRate } from "./generator.ts";
 import { watchInFlight } from "./in-flight.ts";
 import { describeSurroundings } from "./machine.ts";
@@ -22,12 +22,15 @@ import { type Server, startProduct, startSilentReceiver } from "./servers.ts";
  * 1,000 have nothing to deliver. The measured time begins with the first attempts that hang, and holds the moment 10 s
  * later in which they all end.
  *
+ * Outage: 1,000 webhooks that answer, each with a backlog, hang all at once, as when what they have in common goes down. The
+ * measured time begins with that, and lasts until their attempts have timed out; beside them 64 tenants send at a steady rate.
+ *
  * Greedy neighbour: a tenant that posts as fast as it can, single events and then batches, beside one that posts ten
  * events a second.
  */
 const help = `Usage: bun run bench:fairness [options]
 
-  --part dead|single|batch   only one part; default: all
+  --part dead|outage|single|batch   only one part; default: all
   --pairs 5           pairs of runs, without and with dead neighbours
   --seconds 12        measured seconds at the steady rate
   --full-seconds 5    measured seconds at full speed
@@ -40,13 +43,19 @@ const help = `Usage: bun run bench:fairness [options]
 const deadWebhooks = 1_000;
 /** More than are tried and tried again while it is measured. */
 const backlogOfEach = 40;
+/** More than goes out before they hang. */
+const backlogOfAnswering = 100;
+/** Attempts time out after ten. */
+const outageSeconds = 12;
+/** What is new is told from a backlog by its age. */
+const backlogAgeMs = 11_000;
 const steadyRate = 200;
 const warmupSeconds = 2;
 const connections = 64;
 const smallRate = 10;
 const smallConnections = 2;
 
-const parts = ["dead", "single", "batch"] as const;
+const parts = ["dead", "outage", "single", "batch"] as const;
 type Part = (typeof parts)[number];
 
 await runBench({ name: "fairness", readOptions, run: fairness });
@@ -85,10 +94,11 @@ async function fairness(options: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
   say(machineLines(await describeSurroundings(makeFolder(options.parent))));
   const dead = options.does("dead") ? await measureDead(options) : [];
+  const outage = options.does("outage") ? await measureOutage(options) : null;
   const greedy: Greedy[] = [];
   for (const part of ["single", "batch"] as const)
     if (options.does(part)) greedy.push(await measureGreedy(options, part));
-  const bars = judgeFairness(dead, greedy);
+  const bars = judgeFairness(dead, outage, greedy);
   say("");
   return sayBars(bars, options.gate);
 }
@@ -150,6 +160,33 @@ async function runHealthy(
   // Not in order: that would wait for what hangs.
   await server.kill();
   return result;
+}
+
+async function measureOutage({ parent, source }: Options): Promise<PhaseResult> {
+  const receiver = startReceiver();
+  const silent = await startSilentReceiver("until-told");
+  const folder = makeFolder(parent);
+  const apiKeys = await seedNeighbourhood(folder, {
+    crowd: deadWebhooks,
+    crowdUrl: (n) => `http://127.0.0.1:${silent.port}/crowd/${n}`,
+    backlog: backlogOfAnswering,
+    senders: Array.from({ length: tenantCount }, (_, n) => `http://127.0.0.1:${receiver.port}${receiverPath(n)}`),
+  });
+  await Bun.sleep(backlogAgeMs);
+  const server = await startProduct({ dataDir: folder, source, profileDir: undefined, expected: /webhook\.failing/ });
+  const load = { apiKeys, tenantOf: (client: number) => client, window: Number.POSITIVE_INFINITY };
+  const run = await runPhase({ ...server, ...load }, receiver, {
+    label: "outage",
+    pace: (startUs) => atRate(steadyRate, startUs),
+    warmupSeconds: 3 * warmupSeconds,
+    seconds: outageSeconds,
+    atEdge: silent.hang,
+  });
+  say(outageLine(run));
+  await server.kill();
+  receiver.close();
+  await silent.stop();
+  return run;
 }
 
 /** One after the other on a fresh server: the small tenant alone, then beside the greedy one. */

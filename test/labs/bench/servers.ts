@@ -57,9 +57,16 @@ export async function startRelay(
   return running(child, startedMs, port, apiKeys, () => "");
 }
 
-/** Starts the receiver that never answers. */
-export async function startSilentReceiver(): Promise<{ port: number; stop(): Promise<void> }> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "silent-receiver.ts")], {
+export interface SilentReceiver {
+  readonly port: number;
+  /** From now on it answers nothing. */
+  hang(): void;
+  stop(): Promise<void>;
+}
+
+/** Starts the receiver that never answers, or does so until it is told to `hang`. */
+export async function startSilentReceiver(from: "start" | "until-told" = "start"): Promise<SilentReceiver> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "silent-receiver.ts"), from], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",
@@ -68,6 +75,10 @@ export async function startSilentReceiver(): Promise<{ port: number; stop(): Pro
   const { value } = await child.stdout.getReader().read();
   return {
     port: Number(new TextDecoder().decode(value)),
+    hang() {
+      child.stdin.write("hang\n");
+      void child.stdin.flush();
+    },
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
