@@ -8,8 +8,8 @@ export interface SignedEvent extends SignedContent {
 export type Sign = (material: SignerMaterial, content: SignedEvent) => Signatures;
 
 /**
- * Places for events. Of one event all deliveries that can go at once do within a few hundred others; a prime number spreads
- * sequence numbers, whose low digits count the events of a millisecond.
+ * Places for events. Deliveries of one event that can go at once go soon after each other: 509 places spared no more than these. A
+ * prime number spreads sequence numbers, whose low digits count the events of a millisecond.
  */
 const places = 127;
 
