@@ -10,6 +10,11 @@ export class Queue<Value> {
     return this.values.length - this.front;
   }
 
+  /** The next to be taken. */
+  get first(): Value | undefined {
+    return this.values[this.front];
+  }
+
   add(value: Value): void {
     this.values.push(value);
   }

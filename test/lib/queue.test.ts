@@ -29,6 +29,7 @@ describe("a queue", () => {
             if (model.includes(value)) model.splice(model.indexOf(value), 1);
           }
           expect(queue.length).toBe(model.length);
+          expect(queue.first).toBe(model[0]);
         }
         expect(all(queue)).toEqual(model);
       }),

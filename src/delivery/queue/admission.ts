@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { Queue } from "../../lib/queue.ts";
 
 /**
  * How many attempts may be in flight, so that receivers that hang cannot use up the places of those that answer.
@@ -21,15 +22,12 @@ export const provenYoungLimit = (youngLimit * 15) / 16;
 /**
  * For so long an attempt is young; what answers takes less. A crowd of new webhooks gets through 384 in this time. With 1,000 ms,
  * a healthy one among 1,000 dead waited up to 6 s for its first delivery after a restart.
- */
-export const youngMs = 250;
-
-/**
+ *
  * A webhook that answers counts as silent once its attempts have become old without an answer, until there is one. When 1,000
  * went down together, each had its turn as one that answers until the first attempts timed out: for 10 s, 64 healthy ones beside
  * them got 25 deliveries a second of the 200 that were due.
  */
-export const lateMs = youngMs;
+export const youngMs = 250;
 
 /**
  * What is known of a webhook. `proven`: its last attempt was answered, and none waits for long. `untried`: it had none so far.
@@ -62,19 +60,28 @@ export interface Admission {
 }
 
 export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
-  const proven = createCohort();
-  const unproven = createCohort();
-  const cohortOf = (place: Pick<Place, "proven">) => (place.proven ? proven : unproven);
+  /** By start; those that were left stay until they come to the front, and old ones are no longer here. */
+  const places = new Queue<Place>();
+  const young = { proven: 0, unproven: 0 };
   let old = 0;
+  const kindOf = (place: Place) => (place.proven ? "proven" : "unproven");
 
   function age(): void {
     const now = clock.monotonicMs();
-    for (const cohort of [unproven, proven]) old += cohort.age(now, oldLimit - old);
+    for (let place = places.first; place; place = places.first) {
+      if (!place.left) {
+        if (place.startedAt + youngMs > now || old >= oldLimit) return;
+        place.isOld = true;
+        young[kindOf(place)] -= 1;
+        old += 1;
+      }
+      places.take();
+    }
   }
 
   const fits = (standing: Standing) =>
-    proven.young + unproven.young < youngLimit &&
-    (standing === "proven" ? proven.young < provenYoungLimit : unproven.young < limitOf[standing]) &&
+    young.proven + young.unproven < youngLimit &&
+    (standing === "proven" ? young.proven < provenYoungLimit : young.unproven < limitOf[standing]) &&
     (standing !== "silent" || old < silentOldLimit);
 
   return {
@@ -83,65 +90,24 @@ export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
       age();
       return fits(standing);
     },
-    enter(isProven) {
-      const place: Place = { startedAt: clock.monotonicMs(), proven: isProven, isOld: false, left: false };
-      if (cohortOf(place).add(place) > 2 * youngLimit) age();
+    enter(proven) {
+      const place: Place = { startedAt: clock.monotonicMs(), proven, isOld: false, left: false };
+      places.add(place);
+      young[kindOf(place)] += 1;
+      if (places.length > 2 * youngLimit) age();
       return place;
     },
     leave(place) {
       place.left = true;
       if (place.isOld) old -= 1;
-      else cohortOf(place).young -= 1;
+      else young[kindOf(place)] -= 1;
     },
     nextAgeingAt() {
       age();
-      if (old >= oldLimit) return null;
-      const next = Math.min(...[proven, unproven].map((cohort) => cohort.nextAgeingAt() ?? Number.POSITIVE_INFINITY));
-      return next === Number.POSITIVE_INFINITY ? null : next;
+      return places.first === undefined || old >= oldLimit ? null : places.first.startedAt + youngMs;
     },
     get inFlight() {
-      return proven.young + unproven.young + old;
+      return young.proven + young.unproven + old;
     },
   };
-}
-
-/** Places by start; those that were left stay until they come to the front. */
-function createCohort() {
-  let places: Place[] = [];
-  let front = 0;
-
-  const cohort = {
-    young: 0,
-    /** @returns how many places it keeps */
-    add(place: Place): number {
-      places.push(place);
-      cohort.young += 1;
-      return places.length - front;
-    },
-    /** @returns how many became old, of the `most` that may */
-    age(now: number, most: number): number {
-      let aged = 0;
-      for (;;) {
-        const place = places[front];
-        if (!place) break;
-        if (!place.left) {
-          if (place.startedAt + youngMs > now || aged >= most) break;
-          place.isOld = true;
-          aged += 1;
-        }
-        front += 1;
-      }
-      cohort.young -= aged;
-      if (front > 4096 && front * 2 > places.length) {
-        places = places.slice(front);
-        front = 0;
-      }
-      return aged;
-    },
-    nextAgeingAt(): number | null {
-      const place = places[front];
-      return place ? place.startedAt + youngMs : null;
-    },
-  };
-  return cohort;
 }

@@ -2,7 +2,7 @@ import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import { noLimits, type WebhookLimits } from "../../domain/webhook.ts";
 import { Interrupter, type Interruption } from "../../lib/interruption.ts";
-import { lateMs, type Standing } from "./admission.ts";
+import { type Standing, youngMs } from "./admission.ts";
 
 /** Where a webhook waits for its turn. `fresh`: it answers, and has something straight from its commit; `proven`: it answers. */
 export type Line = "fresh" | Standing;
@@ -135,7 +135,7 @@ export function createWebhookQueue(
       return (takeFresh ? fresh : stored).shift() ?? null;
     },
     standingAt(nowMs) {
-      const isLate = inFlight > 0 && nowMs - unansweredSince >= lateMs;
+      const isLate = inFlight > 0 && nowMs - unansweredSince >= youngMs;
       if (proven && !isLate) return "proven";
       return tried || inFlight > 0 ? "silent" : "untried";
     },

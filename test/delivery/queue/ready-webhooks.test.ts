@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createAdmission, lateMs, silentYoungLimit, youngMs } from "../../../src/delivery/queue/admission.ts";
+import { createAdmission, silentYoungLimit, youngMs } from "../../../src/delivery/queue/admission.ts";
 import { createReadyWebhooks } from "../../../src/delivery/queue/ready-webhooks.ts";
 import { createWebhookQueue, type WebhookQueue } from "../../../src/delivery/queue/webhook-queue.ts";
 import { dueDelivery } from "../../support/due-delivery.ts";
@@ -84,7 +84,7 @@ describe("webhooks that are ready", () => {
     const [hanging, healthy, other] = [webhook(1, true), webhook(2, true), webhook(3, true)];
     for (const queue of [hanging, healthy, other]) ready.add(queue);
     hanging.enter(clock.monotonicMs());
-    clock.advance(lateMs);
+    clock.advance(youngMs);
     serve();
     expect(served).toEqual([2, 3, 1]);
 
