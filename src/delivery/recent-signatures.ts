@@ -1,3 +1,4 @@
+import { createRecent } from "../lib/recent.ts";
 import { type Signatures, type SignedContent, type SignerMaterial, sign } from "./signature.ts";
 
 /** What is signed, and of which event it is. */
@@ -7,14 +8,10 @@ export interface SignedEvent extends SignedContent {
 
 export type Sign = (material: SignerMaterial, content: SignedEvent) => Signatures;
 
-/**
- * Places for events. Deliveries of one event that can go at once go soon after each other: 509 places spared no more than these. A
- * prime number spreads sequence numbers, whose low digits count the events of a millisecond.
- */
-const places = 127;
+/** Deliveries of one event that can go at once go soon after each other: with four times as many no more signing was spared. */
+const rememberedEvents = 128;
 
 interface Signed {
-  readonly eventSeq: number;
   readonly material: SignerMaterial;
   readonly timestampSeconds: number;
   readonly signatures: Signatures;
@@ -26,23 +23,15 @@ interface Signed {
  * differ in nothing but where they go, and half of what an attempt costs is spared.
  */
 export function createRecentSignatures(signAnew = sign): Sign {
-  // An array, not a `Map`: see `NumberedValues`.
-  const recent = new Array<Signed | undefined>(places).fill(undefined);
+  const recent = createRecent<number, Signed>(rememberedEvents);
 
   return (material, content) => {
     const { eventSeq, timestampSeconds } = content;
-    const place = eventSeq % places;
-    const found = recent[place];
-    if (
-      found?.eventSeq === eventSeq &&
-      found.timestampSeconds === timestampSeconds &&
-      // Another object after each change of a key or a secret.
-      found.material === material
-    ) {
-      return found.signatures;
-    }
+    const found = recent.get(eventSeq);
+    // The material is another object after each change of a key or a secret.
+    if (found?.timestampSeconds === timestampSeconds && found.material === material) return found.signatures;
     const signatures = signAnew(material, content);
-    recent[place] = { eventSeq, material, timestampSeconds, signatures };
+    recent.set(eventSeq, { material, timestampSeconds, signatures });
     return signatures;
   };
 }

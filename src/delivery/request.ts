@@ -25,7 +25,7 @@ export interface DeliveryRequest<Delivery extends Deliverable = DueDelivery> ext
 
 /**
  * The request of one attempt (specification, "Deliveries"): the payload's own bytes in an envelope without white space,
- * signed afresh, because the signatures of Standard Webhooks hold the time of sending.
+ * signed for the second in which it goes, because the signatures of Standard Webhooks hold that time.
  * @param own headers of the tenant's own
  * @param signEvent signs anew, or has done so for another webhook
  */

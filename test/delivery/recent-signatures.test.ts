@@ -34,7 +34,6 @@ describe("recent signatures", () => {
   const other: SignerMaterial = signerMaterial();
   test.each<[string, SignerMaterial, SignedEvent]>([
     ["another event", material, event(8)],
-    ["another event in the same place", material, event(7 + 127)],
     ["a later second", material, { ...event(7), timestampSeconds: timestampSeconds + 1 }],
     ["a new key or secret", other, event(7)],
   ])("%s is signed anew", (_, of, content) => {
@@ -49,5 +48,12 @@ describe("recent signatures", () => {
     const seqs = Array.from({ length: 100 }, (_, n) => 1_000 + n);
     for (const seq of [...seqs, ...seqs]) expect(signEvent(material, event(seq))).toEqual(sign(material, event(seq)));
     expect(count()).toBe(seqs.length);
+  });
+
+  test("an event is forgotten after some hundred others, and signed anew", () => {
+    const { signEvent, count } = counted();
+    for (let seq = 0; seq < 300; seq += 1) signEvent(material, event(seq));
+    expect(signEvent(material, event(0))).toEqual(sign(material, event(0)));
+    expect(count()).toBe(301);
   });
 });

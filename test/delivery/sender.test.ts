@@ -86,6 +86,29 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     await receiver.stop();
   });
 
+  test("signs an event for two webhooks in the same second alike, and anew in the next, each as a receiver verifies it", async () => {
+    const receivers = [startReceiver(), startReceiver()];
+    const { sender } = open();
+    for (const later of [0, 1]) {
+      const orders = receivers.map(({ url }) => orderTo(url));
+      for (const order of orders) {
+        expectOutcome(await sender.send({ ...order, now: order.now + later }), responded(204));
+      }
+    }
+    const publicKey = createPublicKey(material.privateKey);
+    const signatures = receivers.map(({ requests }) =>
+      requests.map(({ headers, body }) => {
+        const [, v1a = ""] = (headers.get("webhook-signature") ?? "").split("v1a,");
+        const content = `${headers.get("webhook-id")}.${headers.get("webhook-timestamp")}.${body}`;
+        expect(verify(null, Buffer.from(content), publicKey, Buffer.from(v1a, "base64"))).toBe(true);
+        return v1a;
+      }),
+    );
+    expect(signatures[0]).toEqual(signatures[1] ?? []);
+    expect(new Set(signatures.flat()).size).toBe(2);
+    await Promise.all(receivers.map((receiver) => receiver.stop()));
+  });
+
   test("sends the headers of the tenant's own beside ours, as they were written", async () => {
     const receiver = startReceiver();
     const { sender } = open();
