@@ -133,7 +133,7 @@ async function prepareProduct({ source, profileDir }: Options, receiver: Receive
   });
   const api = createApi(server.port);
   const startedUs = nowUs();
-  const tenants = await createTenants(api, dataDir, receiver.port);
+  const tenants = await createTenants(api, dataDir, [receiver.port]);
   const [first] = tenants;
   if (first === undefined) throw new Error("No tenant was created.");
   const stream = await openStream(api, first.session);

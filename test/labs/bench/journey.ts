@@ -132,7 +132,7 @@ async function startVariant(name: VariantName, folder: string, receiver: Receive
   const program = [process.execPath, join(import.meta.dir, "journey-server.ts"), name];
   const server = await startProduct({ dataDir, source: true, program });
   const api = createApi(server.port);
-  const tenants = await createTenants(api, dataDir, receiver.port);
+  const tenants = await createTenants(api, dataDir, [receiver.port]);
   const [first] = tenants;
   if (first === undefined) throw new Error("No tenant was created.");
   // It starts the thread that reads and copies the log: before the one that sends, so that their order is known.

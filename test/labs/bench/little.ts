@@ -71,7 +71,7 @@ async function benchLittle({ seconds, rate, dataDir: parent, source, gate }: Opt
   const idle = await lookAtIdle("idle", server, seconds);
 
   const receiver = startReceiver();
-  const apiKeys = (await createTenants(createApi(server.port), dataDir, receiver.port)).map(({ apiKey }) => apiKey);
+  const apiKeys = (await createTenants(createApi(server.port), dataDir, [receiver.port])).map(({ apiKey }) => apiKey);
   const threads = watchedThreads(server.pid);
   const little = await runPhase({ ...server, apiKeys }, receiver, {
     label: `${rate}/s`,

@@ -37,7 +37,7 @@ export function createApi(port: number): Api {
 export async function createTenants(
   api: Api,
   dataDir: string,
-  receiverPorts: number | readonly number[],
+  receiverPorts: readonly number[],
   urlOf = (n: number, port: number) => `http://127.0.0.1:${port}${receiverPath(n)}`,
 ): Promise<Tenant[]> {
   const operatorToken = readFileSync(join(dataDir, "data", "operator-token"), "utf8").trim();
@@ -49,7 +49,7 @@ export async function createTenants(
         tenants[n] = await createTenant(
           api,
           operatorToken,
-          [receiverPorts].flat().map((port) => urlOf(n, port)),
+          receiverPorts.map((port) => urlOf(n, port)),
         );
         showProgress(`creating tenants: ${Object.keys(tenants).length} of ${tenantCount}`);
       }

@@ -90,7 +90,7 @@ async function load(server: Server, folder: string, minutes: number, rate: numbe
   const isHostile = (n: number) => n % hostileEvery === hostileEvery - 1;
   const urlOf = (n: number) =>
     isHostile(n) ? hostile.urlOf(Math.floor(n / hostileEvery)) : `http://127.0.0.1:${receiver.port}${receiverPath(n)}`;
-  const tenants = await createTenants(api, folder, receiver.port, urlOf);
+  const tenants = await createTenants(api, folder, [receiver.port], urlOf);
   const goodOnes = tenants.flatMap((_, n) => (isHostile(n) ? [] : [n]));
   const good = goodOnes.map((n) => tenants[n] as Tenant);
   const bad = tenants.filter((_, n) => isHostile(n));

@@ -79,7 +79,7 @@ export async function startNode({ folder, name, source, databaseUrl }: NodeWish)
 
 /** The API keys of the accounts that send, made at this server. */
 export async function makeAccounts(server: Server, dataDir: string, receiver: Receiver): Promise<string[]> {
-  const tenants = await createTenants(createApi(server.port), dataDir, receiver.port);
+  const tenants = await createTenants(createApi(server.port), dataDir, [receiver.port]);
   return tenants.map(({ apiKey }) => apiKey);
 }
 
