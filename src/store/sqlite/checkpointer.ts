@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { systemClock } from "../../lib/clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Reader } from "./reader.ts";
 
 /**
@@ -26,9 +26,12 @@ const dueAtPages = 4_000;
 /** So few are copied by this thread; more would hold it up for longer than a commit does. */
 const mostCopiedHere = 1_000;
 
-/** A look costs as much as storing two events. No more pages than this are written in a millisecond: before the log is due there is one. */
-const writtenPerMs = 20;
-const usualShortestPauseMs = 10;
+/**
+ * A look costs as much as storing two events, so the next one comes when the log can have become long: 100 pages a millisecond are
+ * 400 MB a second, several times what full load or batches of long payloads write.
+ */
+const writtenPerMs = 100;
+const shortestPauseMs = 10;
 
 /** So few are copied faster than another round takes. */
 const fewPages = 100;
@@ -45,7 +48,8 @@ export function createCheckpointer(
   client: Database,
   reader: Reader,
   onFailure?: (failure: { operation: string; error: unknown }) => void,
-  shortestPauseMs = usualShortestPauseMs,
+  // Real time by default: how fast a log grows is about the machine.
+  clock: Pick<Clock, "monotonicMs"> = systemClock,
 ): Checkpointer {
   // "noop" only tells how long the log is, and how much of it has been copied.
   const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
@@ -89,8 +93,7 @@ export function createCheckpointer(
 
   return {
     look() {
-      // Real time: how fast a log grows is about the machine.
-      const now = systemClock.monotonicMs();
+      const now = clock.monotonicMs();
       if (now < lookAt) return;
       const { log, left } = tryTo(() => measure.get());
       lookAt = now + Math.max(Math.min(dueAtPages - left, overdueAt - log) / writtenPerMs, shortestPauseMs);

@@ -46,13 +46,15 @@ describe("the log", () => {
     await store.close();
   }, 120_000);
 
-  /** A log of 80 MiB in which nothing has been copied, and a checkpointer whose Worker does this. */
-  function longLog(worker: (client: Database) => Promise<void>) {
+  /** A log of so many MiB, 80 by default, in which nothing has been copied, and a checkpointer whose Worker does this. */
+  function uncopiedLog(worker: (client: Database) => Promise<void>, mebibytes = 80) {
     const client = new Database(join(sqlite.emptyDir(), "log.db"), { create: true, strict: true });
     client.run("pragma journal_mode = wal");
     client.run("pragma wal_autocheckpoint = 0");
     client.run("create table page (content)");
-    client.run("insert into page select zeroblob(1048576) from json_each(?1)", [JSON.stringify(Array(80).fill(0))]);
+    const write = (more: number) =>
+      client.run("insert into page select zeroblob(1048576) from json_each(?1)", [JSON.stringify(Array(more).fill(0))]);
+    write(mebibytes);
     const asked = Promise.withResolvers<void>();
     const reader = {
       run: () => Promise.reject(new Error("not of this test")),
@@ -62,23 +64,48 @@ describe("the log", () => {
       },
       close: async () => {},
     };
-    const { look } = createCheckpointer(client, reader, undefined, 0);
+    let now = 0;
+    const { look } = createCheckpointer(client, reader, undefined, { monotonicMs: () => now });
+    const pass = (ms: number) => {
+      now += ms;
+    };
     const copied = () => client.query<{ checkpointed: number }, []>("pragma wal_checkpoint(noop)").get()?.checkpointed;
-    return { client, look, asked: asked.promise, copied };
+    return { client, write, look, pass, asked: asked.promise, copied };
   }
 
   test("is left to the Worker when a reader that has gone leaves much to copy", async () => {
-    const { client, look, asked, copied } = longLog(async () => {});
+    const { client, look, asked, copied } = uncopiedLog(async () => {});
     look();
     expect(copied()).toBe(0);
     await asked;
     client.close();
   });
 
+  test.each([
+    ["just begun", 0, 39],
+    ["half as long as it may be", 8, 19],
+    ["nearly due", 15, 10],
+  ])("is looked at again the sooner the longer it is: %s", (_, mebibytes, restMs) => {
+    let asked = 0;
+    const { client, write, look, pass } = uncopiedLog(async () => {
+      asked += 1;
+    }, mebibytes);
+    look();
+    write(20);
+    pass(restMs - 1);
+    look();
+    expect(asked).toBe(0);
+    pass(2);
+    look();
+    expect(asked).toBe(1);
+    client.close();
+  });
+
   test("is copied by the writer when the Worker cannot", async () => {
-    const { client, look, copied } = longLog(() => Promise.reject(new Error("The reader stopped")));
+    const { client, look, pass, copied } = uncopiedLog(() => Promise.reject(new Error("The reader stopped")));
     look();
     await Bun.sleep(0);
+    pass(10);
     look();
     expect(copied()).toBeGreaterThan(20_000);
     client.close();
