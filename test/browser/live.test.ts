@@ -215,6 +215,8 @@ async function openLive({
   await page.getByText("Live", { exact: true }).waitFor();
   await seeAll(page, account);
   await page.locator("canvas").first().waitFor();
+  // What is still being read when a test cuts the wire would say that it could not be.
+  await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" });
   return { account, page };
 }
 

@@ -1,5 +1,6 @@
-import { beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type DeliveryState, deliveryStates } from "../../../src/domain/delivery.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { firstSeqAt } from "../../../src/lib/id.ts";
 import { webhookMinutes } from "../../../src/store/minute-tables.ts";
 import { attemptKeysText, ownersText, previewText, recordKeysText } from "../../../src/store/postgres/events.ts";
@@ -10,7 +11,7 @@ import {
 } from "../../../src/store/postgres/failures.ts";
 import { firstText, firstWithinHourText, nextText } from "../../../src/store/postgres/old-minutes.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
-import type { Pool } from "../../../src/store/postgres/pool.ts";
+import { createPool, type Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
 import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
 import {
@@ -21,7 +22,7 @@ import {
 } from "../../../src/store/postgres/retention.ts";
 import { foundText } from "../../../src/store/postgres/search-slice.ts";
 import { minutesText, refusedText, waitingText, webhookMinutesText } from "../../../src/store/postgres/stats.ts";
-import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { createMigratedDatabase, describeWithPostgres, type TestDatabase } from "../../support/postgres.ts";
 
 const seq = firstSeqAt(Date.UTC(2026, 10, 22));
 const range = [1, 0, Number.MAX_SAFE_INTEGER];
@@ -59,13 +60,20 @@ const walkedByReplay = {
 };
 
 describeWithPostgres.each(["that was just made", "with a history"])("in a database %s", (which) => {
-  const postgres = usePostgres();
+  // One for all, as nothing here writes: to fill it takes seconds.
+  let database: TestDatabase;
   let pool: Pool;
-  beforeEach(async () => {
-    pool = postgres.pool(await postgres.migrated(), { size: 1 });
+  beforeAll(async () => {
+    database = await createMigratedDatabase();
+    pool = createPool({ url: database.url, size: 1, clock: systemClock });
     await makePartitions(pool, "month", Date.UTC(2026, 10, 22));
+    await addWebhooks(pool);
     if (which === "with a history") await fill(pool);
     await pool.write("set plan_cache_mode = force_generic_plan");
+  });
+  afterAll(async () => {
+    await pool.close();
+    await database.remove();
   });
 
   async function planOf(text: string, ...values: (number | string | null)[]): Promise<string> {
@@ -142,10 +150,6 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
   });
 
   test("the webhooks of a filter are found by id and by URL, among all that an account ever had", async () => {
-    await pool.write("alter table webhook disable trigger all");
-    await pool.write(`insert into webhook (tenant_key, key, id, url, name, position, created_at, removed_at)
-      select 1, i, 'wh_' || i, 'https://example.com/' || i, '', 0, 1, 1 from generate_series(1, 1000) i`);
-    await pool.write("analyze webhook");
     const plan = await planOf(webhookKeysText, 1, "wh_1");
     for (const index of ["webhook_by_id", "webhook_by_url"]) expect(plan).toContain(index);
   });
@@ -245,4 +249,11 @@ async function fill(pool: Pool): Promise<void> {
   await pool.write(`insert into refused_events select i / 4, 202600 + i % 4, 'quota', 0, 1 from ${n}`);
   for (const table of ["event", "pending", "delivery", "attempt", "stat", "webhook_stat", "refused_events"])
     await pool.write(`vacuum analyze ${table}`);
+}
+
+async function addWebhooks(pool: Pool): Promise<void> {
+  await pool.write("alter table webhook disable trigger all");
+  await pool.write(`insert into webhook (tenant_key, key, id, url, name, position, created_at, removed_at)
+    select 1, i, 'wh_' || i, 'https://example.com/' || i, '', 0, 1, 1 from generate_series(1, 1000) i`);
+  await pool.write("analyze webhook");
 }
