@@ -249,7 +249,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     log,
     ownThread: senderThread,
     onConnection: metrics.connected,
-    onOwnTime: backpressure.attempted,
+    onOwnTime(delivery, ownMs) {
+      backpressure.attempted(delivery, ownMs);
+      dispatcher.attempted(ownMs);
+    },
   });
   const inboxAddresses = createInboxAddresses({ secret: secretFor("inbox"), baseUrl: publicUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });

@@ -1,5 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import { Queue } from "../../lib/queue.ts";
+import { createBacklogPlaces } from "./backlog-places.ts";
 
 /**
  * How many attempts may be in flight, so that receivers that hang cannot use up the places of those that answer.
@@ -35,25 +36,27 @@ export const youngMs = 250;
  */
 export type Standing = "proven" | "untried" | "silent";
 
-/** How many young attempts to webhooks that are not proven may be under way for one more of this standing to start. */
-const limitOf: Record<Exclude<Standing, "proven">, number> = {
-  untried: untriedYoungLimit,
-  silent: silentYoungLimit,
-};
+/** Where a webhook waits for its turn. Of those that answer: `fresh`, when it has something straight from its commit; else `backlog`. */
+export type Line = "fresh" | "backlog" | Exclude<Standing, "proven">;
+
+/** How many young attempts to webhooks that are not proven may be under way for one more of this line to start. */
+const limitOf = { untried: untriedYoungLimit, silent: silentYoungLimit } as const;
 
 /** An attempt's place. */
 export interface Place {
   readonly startedAt: number;
-  readonly proven: boolean;
+  readonly line: Line;
   isOld: boolean;
   left: boolean;
 }
 
 export interface Admission {
-  /** Whether one more attempt may start now, to a webhook of this standing. */
-  hasRoom(standing: Standing): boolean;
-  enter(proven: boolean): Place;
+  /** Whether one more attempt may start now, of a webhook that waits in this line. */
+  hasRoom(line: Line): boolean;
+  enter(line: Line): Place;
   leave(place: Place): void;
+  /** Of an attempt that was answered: what it took beside its receiver, in ms. */
+  attempted(ownMs: number): void;
   /** When the next young attempt becomes an old one, on the monotonic clock; null when none is young or none may. */
   nextAgeingAt(): number | null;
   readonly inFlight: number;
@@ -62,9 +65,11 @@ export interface Admission {
 export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
   /** By start; those that were left stay until they come to the front, and old ones are no longer here. */
   const places = new Queue<Place>();
-  const young = { proven: 0, unproven: 0 };
+  const backlogPlaces = createBacklogPlaces(clock, provenYoungLimit);
+  const young: Record<Line, number> = { fresh: 0, backlog: 0, untried: 0, silent: 0 };
   let old = 0;
-  const kindOf = (place: Place) => (place.proven ? "proven" : "unproven");
+  const proven = () => young.fresh + young.backlog;
+  const unproven = () => young.untried + young.silent;
 
   function age(): void {
     const now = clock.monotonicMs();
@@ -72,42 +77,45 @@ export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
       if (!place.left) {
         if (place.startedAt + youngMs > now || old >= oldLimit) return;
         place.isOld = true;
-        young[kindOf(place)] -= 1;
+        young[place.line] -= 1;
         old += 1;
       }
       places.take();
     }
   }
 
-  const fits = (standing: Standing) =>
-    young.proven + young.unproven < youngLimit &&
-    (standing === "proven" ? young.proven < provenYoungLimit : young.unproven < limitOf[standing]) &&
-    (standing !== "silent" || old < silentOldLimit);
+  const fits = (line: Line) =>
+    proven() + unproven() < youngLimit &&
+    (line === "fresh" || line === "backlog" ? proven() < provenYoungLimit : unproven() < limitOf[line]) &&
+    (line !== "backlog" || young.backlog < Math.max(backlogPlaces.limit, young.fresh)) &&
+    (line !== "silent" || old < silentOldLimit);
 
   return {
-    hasRoom(standing) {
-      if (fits(standing)) return true;
+    hasRoom(line) {
+      if (fits(line)) return true;
       age();
-      return fits(standing);
+      return fits(line);
     },
-    enter(proven) {
-      const place: Place = { startedAt: clock.monotonicMs(), proven, isOld: false, left: false };
+    enter(line) {
+      if (line === "fresh") backlogPlaces.freshStarts();
+      const place: Place = { startedAt: clock.monotonicMs(), line, isOld: false, left: false };
       places.add(place);
-      young[kindOf(place)] += 1;
+      young[place.line] += 1;
       if (places.length > 2 * youngLimit) age();
       return place;
     },
     leave(place) {
       place.left = true;
       if (place.isOld) old -= 1;
-      else young[kindOf(place)] -= 1;
+      else young[place.line] -= 1;
     },
+    attempted: backlogPlaces.attempted,
     nextAgeingAt() {
       age();
       return places.first === undefined || old >= oldLimit ? null : places.first.startedAt + youngMs;
     },
     get inFlight() {
-      return young.proven + young.unproven + old;
+      return proven() + unproven() + old;
     },
   };
 }

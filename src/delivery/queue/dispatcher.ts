@@ -6,7 +6,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { Delivered, Route } from "../deliver.ts";
 import type { AccountPace } from "./account-pace.ts";
-import { createAdmission } from "./admission.ts";
+import { createAdmission, type Line } from "./admission.ts";
 import { createAlarm } from "./alarm.ts";
 import type { DeliveryControl } from "./control.ts";
 import { createDiscovery } from "./discovery.ts";
@@ -39,6 +39,8 @@ export interface Dispatcher extends Omit<DeliveryControl, "endOrder"> {
   offer(deliveries: readonly DueDelivery[]): void;
   /** Starts nothing more, gives back what waits, and lets what is in flight end, at most `graceMs`. Resolves with what was left. */
   stop(graceMs: number): Promise<number>;
+  /** Of an attempt that was answered: what it took beside its receiver, in ms. */
+  attempted(ownMs: number): void;
   /** The store takes no writes: nothing starts whose outcome could not be recorded. */
   stall(stalled: boolean): void;
   /** The operator holds deliveries back: nothing starts, and what comes waits in the table. */
@@ -163,24 +165,23 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   /** The next delivery of a webhook, or a read of the table for it. Also without one it may have an alarm to set. */
-  function serve(queue: WebhookQueue): boolean {
+  function serve(queue: WebhookQueue, line: Line): boolean {
     const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now()) && tokens(queue) > 0;
     if (starts) {
       if (queue.wantsLoad(clock.now())) loader.load(queue);
       const delivery = queue.next();
-      if (delivery) begin(queue, delivery);
+      if (delivery) begin(queue, delivery, line);
     }
     makeReady(queue);
     return starts;
   }
 
-  function begin(queue: WebhookQueue, delivery: DueDelivery): void {
+  function begin(queue: WebhookQueue, delivery: DueDelivery, line: Line): void {
     window.letGo(delivery);
     pace.take(queue.tenantKey, queue.tier);
     webhookPace.take(queue);
-    const startedAt = clock.monotonicMs();
-    const place = admission.enter(queue.standingAt(startedAt) === "proven");
-    queue.enter(startedAt);
+    const place = admission.enter(line);
+    queue.enter(clock.monotonicMs());
     const { edition } = queue;
     // Of an earlier edition it carries what held before.
     const isClosed = () =>
@@ -295,7 +296,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         learn(queue, delivery);
         queue.addFresh(delivery);
         window.hold(delivery);
-        makeReady(queue);
+        if (queue.readyAs === null) makeReady(queue);
+        else ready.add(queue);
       }
       returns.giveBack(homeless);
       pump();
@@ -409,6 +411,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pace.releaseAccount(tenantKey, makeReady);
       pump();
     },
+
+    attempted: admission.attempted,
 
     stall(stalled) {
       stalls += stalled ? 1 : -1;

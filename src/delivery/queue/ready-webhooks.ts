@@ -1,7 +1,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import { Queue } from "../../lib/queue.ts";
-import type { Admission, Standing } from "./admission.ts";
-import type { Line, WebhookQueue } from "./webhook-queue.ts";
+import type { Admission, Line } from "./admission.ts";
+import type { WebhookQueue } from "./webhook-queue.ts";
 
 /**
  * The webhooks that could start an attempt now, and in which order they may: those that answer first, then those that are
@@ -9,7 +9,7 @@ import type { Line, WebhookQueue } from "./webhook-queue.ts";
  * the ones that only have a backlog are served in turn as well, so that what is new need not wait behind a thousand backlogs.
  */
 export interface ReadyWebhooks {
-  /** It comes after its like; one that is in it already stays where it is. */
+  /** It comes after its like; one that is in it already stays where it is, unless it has something fresh now and had not. */
   add(queue: WebhookQueue): void;
   /** What an attempt says of its webhook. One that waits goes on waiting among its new like: places of others are others'. */
   learn(queue: WebhookQueue, answered: boolean): void;
@@ -17,7 +17,7 @@ export interface ReadyWebhooks {
    * Gives each its turn, again and again, as long as there is room. A webhook that is given its turn is out, until it is added.
    * @param start false: it had nothing to start after all
    */
-  serve(start: (queue: WebhookQueue) => boolean): void;
+  serve(start: Start): void;
   /** When one that waits may have its turn though no attempt has ended until then, by the wall clock; null: never. */
   nextTurnAt(): number | null;
   isEmpty(): boolean;
@@ -25,8 +25,11 @@ export interface ReadyWebhooks {
   readonly waitingForPlace: number;
 }
 
-const lines: readonly Line[] = ["fresh", "proven", "untried", "silent"];
-const standingOf = (line: Line): Standing => (line === "fresh" ? "proven" : line);
+/** @returns whether there was something to start or to read */
+type Start = (queue: WebhookQueue, line: Line) => boolean;
+
+const lines: readonly Line[] = ["fresh", "backlog", "untried", "silent"];
+const standingOf = (line: Line) => (line === "fresh" || line === "backlog" ? "proven" : line);
 
 /**
  * Reads and attempts for webhooks that have not answered, in a row. Each takes 100 to 200 µs, with a connection to be made: 384
@@ -42,16 +45,17 @@ const restMs = 1;
 export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWebhooks {
   const waiting: Record<Line, Queue<WebhookQueue>> = {
     fresh: new Queue(),
-    proven: new Queue(),
+    backlog: new Queue(),
     untried: new Queue(),
     silent: new Queue(),
   };
   const row = createRow(clock);
-  let lastLine: Line = "proven";
+  let lastLine: Line = "backlog";
 
   const lineOf = (queue: WebhookQueue): Line => {
     const standing = queue.standingAt(clock.monotonicMs());
-    return standing === "proven" && queue.waitingFresh > 0 ? "fresh" : standing;
+    if (standing !== "proven") return standing;
+    return queue.waitingFresh > 0 ? "fresh" : "backlog";
   };
 
   function join(queue: WebhookQueue, line: Line): void {
@@ -59,11 +63,18 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
     waiting[line].add(queue);
   }
 
-  function serveProven(start: (queue: WebhookQueue) => boolean): void {
-    while (admission.hasRoom("proven")) {
-      const other = lastLine === "fresh" ? "proven" : "fresh";
-      const line = waiting[other].length > 0 ? other : lastLine;
-      const queue = waiting[line].take();
+  function move(queue: WebhookQueue, from: Line, to: Line): void {
+    waiting[from].remove(queue);
+    join(queue, to);
+  }
+
+  const hasTurn = (line: Line) => waiting[line].length > 0 && admission.hasRoom(line);
+
+  function serveProven(start: Start): void {
+    for (;;) {
+      const other = lastLine === "fresh" ? "backlog" : "fresh";
+      const line = hasTurn(other) ? other : lastLine;
+      const queue = hasTurn(line) ? waiting[line].take() : undefined;
       if (!queue) return;
       lastLine = line;
       const now = lineOf(queue);
@@ -71,23 +82,24 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
       if (standingOf(now) !== "proven") join(queue, now);
       else {
         queue.readyAs = null;
-        start(queue);
+        start(queue, now);
       }
     }
   }
 
-  function serveUnproven(line: Exclude<Standing, "proven">, start: (queue: WebhookQueue) => boolean): void {
+  function serveUnproven(line: "untried" | "silent", start: Start): void {
     while (admission.hasRoom(line) && row.hasTurn()) {
       const queue = waiting[line].take();
       if (!queue) return;
       queue.readyAs = null;
-      if (start(queue)) row.take();
+      if (start(queue, line)) row.take();
     }
   }
 
   return {
     add(queue) {
       if (queue.readyAs === null) join(queue, lineOf(queue));
+      else if (queue.readyAs === "backlog" && queue.waitingFresh > 0) move(queue, "backlog", lineOf(queue));
     },
     learn(queue, answered) {
       queue.answered(answered, clock.monotonicMs());
@@ -95,8 +107,7 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
       if (readyAs === null) return;
       const line = lineOf(queue);
       if (standingOf(line) === standingOf(readyAs)) return;
-      waiting[readyAs].remove(queue);
-      join(queue, line);
+      move(queue, readyAs, line);
     },
     serve(start) {
       serveProven(start);
@@ -105,15 +116,14 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
     },
     nextTurnAt() {
       const taken = lines.filter((line) => waiting[line].length > 0);
-      if (taken.some((line) => admission.hasRoom(standingOf(line)))) return clock.now() + restMs;
+      if (taken.some(admission.hasRoom)) return clock.now() + restMs;
       // Young attempts that take up the room become old.
       const ageingAt = taken.length > 0 ? admission.nextAgeingAt() : null;
       return ageingAt === null ? null : Math.ceil(ageingAt - clock.monotonicMs() + clock.now());
     },
     isEmpty: () => lines.every((line) => waiting[line].length === 0),
     get waitingForPlace() {
-      const freshIn = (line: Line) => waiting[line].reduce((sum, queue) => sum + queue.waitingFresh, 0);
-      return freshIn("fresh") + freshIn("proven");
+      return waiting.fresh.reduce((sum, queue) => sum + queue.waitingFresh, 0);
     },
   };
 }

@@ -2,10 +2,7 @@ import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import { noLimits, type WebhookLimits } from "../../domain/webhook.ts";
 import { Interrupter, type Interruption } from "../../lib/interruption.ts";
-import { type Standing, youngMs } from "./admission.ts";
-
-/** Where a webhook waits for its turn. `fresh`: it answers, and has something straight from its commit; `proven`: it answers. */
-export type Line = "fresh" | Standing;
+import { type Line, type Standing, youngMs } from "./admission.ts";
 
 /** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
 export interface WebhookQueue {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import {
   createAdmission,
+  type Line,
   oldLimit,
   type Place,
   provenYoungLimit,
-  type Standing,
   silentOldLimit,
   silentYoungLimit,
   untriedYoungLimit,
@@ -20,9 +20,9 @@ function setUp() {
     pass: (ms: number) => {
       now += ms;
     },
-    fill(standing: Standing): Place[] {
+    fill(line: Line): Place[] {
       const places: Place[] = [];
-      while (admission.hasRoom(standing)) places.push(admission.enter(standing === "proven"));
+      while (admission.hasRoom(line)) places.push(admission.enter(line));
       return places;
     },
   };
@@ -30,20 +30,20 @@ function setUp() {
 
 describe("admission", () => {
   test("webhooks that answer may have 480 young attempts", () => {
-    expect(setUp().fill("proven")).toHaveLength(provenYoungLimit);
+    expect(setUp().fill("fresh")).toHaveLength(provenYoungLimit);
   });
 
   test("a new webhook finds a place when those that answer have taken all of theirs", () => {
     const { fill } = setUp();
-    fill("proven");
+    fill("fresh");
     expect(fill("untried")).toHaveLength(youngLimit - provenYoungLimit);
   });
 
   test("webhooks that have not answered take half of the places, so the others always find one", () => {
     const { admission, fill } = setUp();
     expect(fill("silent")).toHaveLength(silentYoungLimit);
-    expect(admission.hasRoom("proven")).toBe(true);
-    expect(fill("proven")).toHaveLength(youngLimit - silentYoungLimit);
+    expect(admission.hasRoom("fresh")).toBe(true);
+    expect(fill("fresh")).toHaveLength(youngLimit - silentYoungLimit);
   });
 
   test("a new webhook finds a place when those that hang have taken all of theirs", () => {
@@ -51,28 +51,48 @@ describe("admission", () => {
     fill("silent");
     expect(admission.hasRoom("untried")).toBe(true);
     expect(fill("untried")).toHaveLength(untriedYoungLimit - silentYoungLimit);
-    expect(admission.hasRoom("proven")).toBe(true);
+    expect(admission.hasRoom("fresh")).toBe(true);
+  });
+
+  test("backlogs leave places when attempts take long by us and something is new, but not fewer than what is new has", () => {
+    const { admission, fill, pass } = setUp();
+    const late = () => {
+      for (let ms = 0; ms < 2_000; ms += 1) {
+        pass(1);
+        if (ms % 100 === 0) admission.leave(admission.enter("fresh"));
+        admission.attempted(130);
+      }
+    };
+    expect(fill("backlog")).toHaveLength(provenYoungLimit);
+    late();
+    const fresh = fill("fresh");
+    for (const place of fresh.slice(200)) admission.leave(place);
+    expect(fill("backlog")).toHaveLength(200);
+
+    for (const place of fresh.slice(0, 200)) admission.leave(place);
+    expect(admission.hasRoom("backlog")).toBe(false);
+    expect(admission.hasRoom("fresh")).toBe(true);
   });
 
   test("an attempt that ends makes room for another", () => {
     const { admission, fill } = setUp();
-    const [first] = fill("proven");
+    const [first] = fill("fresh");
     admission.leave(first as Place);
-    expect(admission.hasRoom("proven")).toBe(true);
+    expect(admission.hasRoom("fresh")).toBe(true);
     expect(admission.inFlight).toBe(provenYoungLimit - 1);
   });
 
-  test.each<[Standing, number]>([
-    ["proven", provenYoungLimit],
+  test.each<[Line, number]>([
+    ["fresh", provenYoungLimit],
     ["silent", silentYoungLimit],
-  ])("after a quarter of a second an attempt does not count as young any more: %s", (standing, limit) => {
+  ])("after a quarter of a second an attempt does not count as young any more: %s", (line, limit) => {
     const { admission, fill, pass } = setUp();
-    fill(standing);
+    fill(line);
     pass(249);
-    expect(admission.hasRoom(standing)).toBe(false);
+    expect(admission.hasRoom(line)).toBe(false);
     expect(admission.nextAgeingAt()).toBe(250);
     pass(1);
-    expect(fill(standing)).toHaveLength(limit);
+    expect(fill(line)).toHaveLength(limit);
     expect(admission.nextAgeingAt()).toBe(500);
   });
 
@@ -98,6 +118,6 @@ describe("admission", () => {
     expect(admission.nextAgeingAt()).toBeNull();
     for (const place of all) admission.leave(place);
     expect(admission.inFlight).toBe(0);
-    expect(fill("proven")).toHaveLength(provenYoungLimit);
+    expect(fill("fresh")).toHaveLength(provenYoungLimit);
   });
 });

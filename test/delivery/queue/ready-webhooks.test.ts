@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createAdmission, silentYoungLimit, youngMs } from "../../../src/delivery/queue/admission.ts";
+import { createAdmission, type Line, silentYoungLimit, youngMs } from "../../../src/delivery/queue/admission.ts";
 import { createReadyWebhooks } from "../../../src/delivery/queue/ready-webhooks.ts";
 import { createWebhookQueue, type WebhookQueue } from "../../../src/delivery/queue/webhook-queue.ts";
 import { dueDelivery } from "../../support/due-delivery.ts";
@@ -21,10 +21,10 @@ function setUp() {
       if (answered !== undefined) queue.answered(answered, clock.monotonicMs());
       return queue;
     },
-    serve(start: (queue: WebhookQueue) => boolean = () => true) {
-      ready.serve((queue) => {
+    serve(start: (queue: WebhookQueue, line: Line) => boolean = () => true) {
+      ready.serve((queue, line) => {
         served.push(queue.webhookKey);
-        return start(queue);
+        return start(queue, line);
       });
     },
   };
@@ -58,6 +58,37 @@ describe("webhooks that are ready", () => {
     for (const queue of [...backlogs, ...fresh]) ready.add(queue);
     serve();
     expect(served).toEqual([11, 1, 12, 2, 3, 4]);
+  });
+
+  test("wait no longer among the backlogs when something fresh has come", () => {
+    const { ready, webhook, serve, served } = setUp();
+    const backlogs = [1, 2, 3, 4].map((key) => webhook(key, true));
+    for (const queue of backlogs) {
+      queue.addStored(dueDelivery());
+      ready.add(queue);
+    }
+    backlogs[3]?.addFresh(dueDelivery());
+    ready.add(backlogs[3] as WebhookQueue);
+    serve();
+    expect(served).toEqual([4, 1, 2, 3]);
+  });
+
+  test("with something fresh have their turn when backlogs have no place left", () => {
+    const { clock, admission, ready, webhook, serve, served } = setUp();
+    for (let ms = 0; ms < 2_000; ms += 1) {
+      clock.advance(1);
+      if (ms % 100 === 0) admission.leave(admission.enter("fresh"));
+      admission.attempted(130);
+    }
+    while (admission.hasRoom("backlog")) admission.enter("backlog");
+    const [backlog, fresh] = [webhook(1, true), webhook(2, true)];
+    backlog.addStored(dueDelivery());
+    fresh.addFresh(dueDelivery());
+    ready.add(backlog);
+    ready.add(fresh);
+    serve();
+    expect(served).toEqual([2]);
+    expect(ready.isEmpty()).toBe(false);
   });
 
   test("have one attempt each in turn", () => {
@@ -99,9 +130,9 @@ describe("webhooks that are ready", () => {
     const healthy = webhook(0, true);
     const turns: number[] = [];
     for (let key = 1; key <= 600; key += 1) ready.add(webhook(key, true));
-    const start = (queue: WebhookQueue) => {
+    const start = (queue: WebhookQueue, line: Line) => {
       const now = clock.monotonicMs();
-      const place = admission.enter(queue.standingAt(now) === "proven");
+      const place = admission.enter(line);
       queue.enter(now);
       if (queue === healthy) {
         admission.leave(place);
@@ -166,7 +197,7 @@ describe("webhooks that are ready", () => {
 
   test("wait until attempts that take up the room are no longer young", () => {
     const { clock, admission, ready, webhook, serve, served } = setUp();
-    for (let n = 0; n < silentYoungLimit; n += 1) admission.enter(false);
+    for (let n = 0; n < silentYoungLimit; n += 1) admission.enter("silent");
     ready.add(webhook(1, false));
     serve();
     expect(served).toEqual([]);
