@@ -19,8 +19,8 @@ import { createApiKeyReader } from "./held-keys.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
 import * as t from "./schema.ts";
+import { refuse, type WriteTransaction } from "./transaction.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-import { refuse, type WriteTransaction } from "./writer.ts";
 
 type RoomFor = NonNullable<AcceptRequest["roomFor"]>;
 

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { type Act, auditLimits, isCounted } from "../../domain/audit.ts";
-import type { WriteTransaction } from "./writer.ts";
+import type { WriteTransaction } from "./transaction.ts";
 
 /** Notes what was done, in the transaction that does it. */
 export interface AuditLog {

@@ -15,7 +15,7 @@ import type { Connection } from "./connection.ts";
 import { livingTenant } from "./held-tenants.ts";
 import type { LoadedBooks } from "./open-books.ts";
 import { createTenantRows } from "./tenant-rows.ts";
-import { refuse, type WriteTransaction } from "./writer.ts";
+import { refuse, type WriteTransaction } from "./transaction.ts";
 
 type Verbs = Pick<
   BillingVerbs,

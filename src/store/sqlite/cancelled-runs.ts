@@ -13,8 +13,8 @@ import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
 import { stateNumber } from "./queries.ts";
 import { type ReplayRow, replayColumns, toReplay } from "./replay-rows.ts";
+import { refuse, type WriteTransaction } from "./transaction.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-import { refuse, type WriteTransaction } from "./writer.ts";
 
 export type CancelledRuns = Pick<ReplayVerbs, "cancelReplay" | "cancelReplays" | "returnCancelled">;
 

@@ -16,7 +16,7 @@ import { tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
 import * as t from "./schema.ts";
 import { createTenantRows } from "./tenant-rows.ts";
-import { refuse } from "./writer.ts";
+import { refuse } from "./transaction.ts";
 
 const apiKeyColumns = {
   id: t.apiKey.id,

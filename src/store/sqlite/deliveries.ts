@@ -13,8 +13,8 @@ import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
 import { stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
+import type { WriteTransaction } from "./transaction.ts";
 import { type WaitingRecord, type WaitingRecords, waitingColumns } from "./waiting-records.ts";
-import type { WriteTransaction } from "./writer.ts";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
 const forgottenAtOnce = 10;

@@ -16,7 +16,7 @@ import { toStandingColumns } from "../webhook-rows.ts";
 import type { Connection } from "./connection.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import * as t from "./schema.ts";
-import { refuse } from "./writer.ts";
+import { refuse } from "./transaction.ts";
 
 export function failingWebhookVerbs({ client, db, writer, hold, audit }: Connection): FailingWebhookVerbs {
   const selectFailing = client.prepare<KnownFailing, []>(

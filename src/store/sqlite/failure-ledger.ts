@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { type FailureKind, type FailureMove, maxFailureGroups, othersKey } from "../../domain/failure-groups.ts";
 import { failureKeyOf, hourOf } from "../failure-key.ts";
-import type { WriteTransaction } from "./writer.ts";
+import type { WriteTransaction } from "./transaction.ts";
 
 /** What records fail with, in groups: kept by whoever writes a record, in the same transaction. */
 export interface FailureLedger {

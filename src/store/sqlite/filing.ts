@@ -1,7 +1,8 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../../lib/clock.ts";
 import { type DamageReport, unlessDamaged } from "./damage.ts";
-import type { Writer, WriteTransaction } from "./writer.ts";
+import type { WriteTransaction } from "./transaction.ts";
+import type { Writer } from "./writer.ts";
 
 /**
  * A fresh record is in no list of its account at first; it is filed there a moment later, with the account's others.

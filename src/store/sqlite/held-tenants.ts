@@ -7,7 +7,7 @@ import { type Counters, noEvents, type RegisteredWebhook, type TenantState } fro
 import type { Webhook } from "../../domain/webhook.ts";
 import { standingInSqlite, toWebhook, type WebhookRow } from "../webhook-rows.ts";
 import * as t from "./schema.ts";
-import type { WriteTransaction } from "./writer.ts";
+import type { WriteTransaction } from "./transaction.ts";
 
 /**
  * A tenant as a transaction holds it. A batch of a hundred jobs reads each tenant once and writes its counters once, just

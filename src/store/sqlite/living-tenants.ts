@@ -2,7 +2,7 @@ import type { Act } from "../../domain/audit.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
 import type { Connection } from "./connection.ts";
 import type { HeldTenant } from "./held-tenants.ts";
-import { Refusal, refuse, type WriteTransaction } from "./writer.ts";
+import { Refusal, refuse, type WriteTransaction } from "./transaction.ts";
 
 /** Writes for a tenant that must still exist, and notes the act; null says that nothing was done. */
 export const livingTenants =

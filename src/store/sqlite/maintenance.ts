@@ -10,7 +10,7 @@ import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
 import type { Checkpoints } from "./pragma.ts";
-import { refuse } from "./writer.ts";
+import { refuse } from "./transaction.ts";
 
 /** SQLite's own page size, which the database keeps. */
 const pageBytes = 4096;

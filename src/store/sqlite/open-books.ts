@@ -21,7 +21,7 @@ import type { AccountRow, BillingRows, InvoiceRow } from "./billing-rows.ts";
 import type { HeldTenant, HoldTenant } from "./held-tenants.ts";
 import { createPatch } from "./patch.ts";
 import { createTenantRows } from "./tenant-rows.ts";
-import type { WriteTransaction } from "./writer.ts";
+import type { WriteTransaction } from "./transaction.ts";
 
 /** What a transaction has read of an account, to decide on and to write to. */
 export interface LoadedBooks extends OpenBooks {

@@ -37,8 +37,8 @@ import {
 } from "./replay-rows.ts";
 import { createReplaySelection } from "./replay-selection.ts";
 import { cursorOver } from "./step-cursor.ts";
+import { refuse, type WriteTransaction } from "./transaction.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-import { refuse, type WriteTransaction } from "./writer.ts";
 
 /** How many events to queue; of the replay `passOver`, none is queued and all are counted as skipped. */
 interface ReplayStep {

@@ -9,7 +9,7 @@ import { isStorageDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createTenantRows } from "./tenant-rows.ts";
-import type { WriteTransaction } from "./writer.ts";
+import type { WriteTransaction } from "./transaction.ts";
 
 /** Of the tables and their indexes, as `dbstat` shows them where rows came in the order of their keys. */
 const rowSizes: RowSizes = { event: 30, record: 140, attempt: 70, place: placeOf };

@@ -3,7 +3,7 @@ import { changesOf } from "../../domain/change.ts";
 import type { TenantChange } from "../../domain/tenant.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createPatch } from "./patch.ts";
-import type { WriteTransaction } from "./writer.ts";
+import type { WriteTransaction } from "./transaction.ts";
 
 /** The rows of tenants, as their own verbs and those of payments change them. */
 export interface TenantRows {

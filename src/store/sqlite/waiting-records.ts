@@ -7,7 +7,7 @@ import type { FailureLedger } from "./failure-ledger.ts";
 import { createLines } from "./lines.ts";
 import { stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
-import type { WriteTransaction } from "./writer.ts";
+import type { WriteTransaction } from "./transaction.ts";
 
 export interface WaitingRecord {
   readonly key: number;

@@ -9,7 +9,7 @@ import { toColumns, toSettingColumns } from "../webhook-rows.ts";
 import type { Connection } from "./connection.ts";
 import { webhooksOf } from "./held-tenants.ts";
 import * as t from "./schema.ts";
-import { refuse } from "./writer.ts";
+import { refuse } from "./transaction.ts";
 
 export function webhookVerbs({ db, writer, hold, reader, filing, audit }: Connection): WebhookVerbs {
   const registered = webhooksOf(db);

@@ -1,12 +1,16 @@
-import type { Database } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
-import { type DomainError, shuttingDown, unavailable } from "../../domain/errors.ts";
-import type { Moment } from "../../domain/moment.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { sleep } from "../../lib/clock.ts";
+import { shuttingDown, unavailable } from "../../domain/errors.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
-import { ingestedAtMs } from "../../lib/id.ts";
 import { isDamage, storageDamaged } from "./damage.ts";
+import {
+  createTransactions,
+  errorCode,
+  type Job,
+  type TransactionOptions,
+  UnknownCommit,
+  type Written,
+} from "./transaction.ts";
 
 /**
  * The writer: the one place that commits. What arrives while a batch is being written goes into the next one, so the
@@ -24,9 +28,6 @@ import { isDamage, storageDamaged } from "./damage.ts";
  *
  * Settlements have a queue of their own, and each commit takes as many as it can write in a few milliseconds: when 3,300 attempts
  * to silent receivers end in the same moment, those who post need not wait until all of them are written.
- *
- * A job that is refused by a rule has not written anything and returns `refuse(error)` instead of throwing, so that
- * refusals (a tenant over its quota) cost their neighbours nothing.
  */
 export interface Writer {
   /** @param pace @default "soon" */
@@ -43,26 +44,6 @@ export interface Writer {
  * `patient`: a settlement that may wait for others to share a commit with, for `patienceMs`.
  */
 export type Pace = "soon" | "heavy" | "settlement" | "patient";
-
-export type Job<T> = (tx: WriteTransaction) => T | Refusal;
-
-export class Refusal {
-  constructor(readonly error: DomainError) {}
-}
-
-export const refuse = (error: DomainError) => new Refusal(error);
-
-/** The moment is that at which the transaction began, for all its jobs; its order holds across restarts too. */
-export interface WriteTransaction extends Moment {
-  /** The sequence number of the next event: ahead of all earlier ones, also when the clock has stepped back. */
-  nextEventSeq(): number;
-  /** Something to write after all jobs, just before COMMIT. */
-  beforeCommit(action: () => void): void;
-  /** What to take back in memory, should it turn out that nothing of this transaction was written. */
-  ifUndone(action: () => void): void;
-  /** Told to the program once it is on disk, before anybody in the transaction is answered. */
-  changed(...changes: readonly Change[]): void;
-}
 
 /** Longest pause between two attempts to bring a writer back whose last commit has an unknown outcome. */
 const recoveryPauseMs = 500;
@@ -97,76 +78,33 @@ interface Waiting {
   since: number;
 }
 
-type JobOutcome = { result: unknown } | { error: unknown };
+/** What became of a commit whose outcome was not known. `told`: nothing of it was written, and those who waited know. */
+type Fate = "unknown" | "on disk" | "lost" | "told";
 
-interface Written {
-  outcomes: JobOutcome[];
-  changes: Change[];
-  seq: number;
-  undo: (() => void)[];
-}
-
-/** A COMMIT that failed in a way that leaves open whether it will be found on disk. */
-class UnknownCommit extends Error {
-  constructor(
-    readonly written: Written,
-    override readonly cause: unknown,
-  ) {
-    super("The outcome of a commit is not known");
-  }
-}
-
-/** SQLite indexes what it commits after the frames have been synced, so only the index had no room. */
-const isInLogOnly = (error: unknown) => error instanceof UnknownCommit && isDiskFull(error.cause);
-
-export interface WriterOptions {
-  client: Database;
+export interface WriterOptions extends TransactionOptions {
   clock: Clock;
-  nextSeq(lastSeq: number, now: number): number;
   /** Of each change, in their order. Must not throw. */
   onChange(change: Change): void;
   /** For metrics: after every commit. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
-  /** Told of every statement that failed, whatever became of it; of a batch that is tried again one by one, too. */
-  onFailure?(failure: { operation: string; error: unknown }): void;
-  /** For each transaction: by how much the times of ids are ahead of the clock, as they are after it was set back; else 0. */
-  onAhead?(aheadMs: number): void;
   /** After every batch, when nothing is being written: the moment for a quick look at the log. */
   betweenBatches?(): void;
   /** A job met a damaged page; its submitter is told as well. */
   onDamage?(error: Error): void;
-  /** Runs instead of the commit statement, which it is given; tests make it fail. */
-  commit?(commit: () => void): void;
   /** False: no pause between commits, so that no real time passes in a simulation. @default true */
   pauses?: boolean;
 }
 
 export function createWriter({
-  client,
   clock,
-  nextSeq,
   onChange,
   onCommit,
-  onFailure,
-  onAhead,
   betweenBatches,
   onDamage,
-  commit,
   pauses = true,
+  ...options
 }: WriterOptions): Writer {
-  const begin = client.prepare("begin immediate");
-  const commitStatement = client.prepare("commit");
-  const rollback = client.prepare("rollback");
-  const mark = client.prepare("update lane set batch = ?1, last_event_seq = ?2 where id = 1");
-  const readMark = client.prepare<{ batch: number; last_event_seq: number }, []>(
-    "select batch, last_event_seq from lane where id = 1",
-  );
-  const commitNow = () => void commitStatement.run();
-  const runCommit = commit ? () => commit(commitNow) : commitNow;
-
-  // The row of a new database. Without it no commit would leave a mark.
-  client.run("insert or ignore into lane (id, batch, last_event_seq) select 1, 0, coalesce(max(seq), 0) from event");
-  let { batch, last_event_seq: lastSeq } = readMark.get() ?? { batch: 0, last_event_seq: 0 };
+  const transactions = createTransactions({ clock, ...options });
   const queue: Waiting[] = [];
   const heavyQueue: Waiting[] = [];
   const settlements: Waiting[] = [];
@@ -182,81 +120,20 @@ export function createWriter({
   let recovering: { since: number } | null = null;
   let whenIdle: (() => void) | null = null;
 
-  /**
-   * Runs jobs in one transaction; throws with everything rolled back, or leaves everything on disk. From the settlements on, it
-   * stops when their time is up: `outcomes` says how many jobs have run.
-   */
-  function transact(jobs: readonly Waiting[], firstSettlement = jobs.length): Written {
-    const beforeCommit: (() => void)[] = [];
-    const now = clock.now();
-    const nextSeqNow = nextSeq(lastSeq, now);
-    onAhead?.(ingestedAtMs(nextSeqNow) - Math.floor(now));
-    // The mark keeps the time as well, in the numbers that no event got.
-    const written: Written = { outcomes: [], changes: [], seq: nextSeqNow - 1, undo: [] };
-    const tx: WriteTransaction = {
-      now,
-      orderedNow: ingestedAtMs(nextSeqNow),
-      nextEventSeq() {
-        written.seq = nextSeq(written.seq, tx.now);
-        return written.seq;
-      },
-      beforeCommit: (action) => void beforeCommit.push(action),
-      ifUndone: (action) => void written.undo.push(action),
-      changed: (...changes) => void written.changes.push(...changes),
+  /** Settlements are written until their time is up, and the first of them in any case. */
+  function haveTime(firstSettlement: number): (next: number) => boolean {
+    let endsAt = performance.now() + settlingMs;
+    return (next) => {
+      if (next === firstSettlement) endsAt = performance.now() + settlingMs;
+      return next <= firstSettlement || performance.now() <= endsAt;
     };
-    let operation = "begin";
-    try {
-      rollBack();
-      begin.run();
-      operation = "write";
-      let endsAt = Number.POSITIVE_INFINITY;
-      for (let i = 0; i < jobs.length; i += 1) {
-        if (i === firstSettlement && pauses) endsAt = performance.now() + settlingMs;
-        else if (i > firstSettlement && performance.now() > endsAt) break;
-        const result = jobs[i]?.job(tx);
-        written.outcomes.push(result instanceof Refusal ? { error: result.error } : { result });
-      }
-      for (const action of beforeCommit) action();
-      mark.run(batch + 1, written.seq);
-      operation = "commit";
-      try {
-        runCommit();
-      } catch (error) {
-        // After an I/O error the last frame may be in the log. A full disk is clear: it was never written.
-        throw errorCode(error).startsWith("SQLITE_IOERR") ? new UnknownCommit(written, error) : error;
-      }
-      keep(written);
-      return written;
-    } catch (error) {
-      onFailure?.({ operation, error: error instanceof UnknownCommit ? error.cause : error });
-      rollBack();
-      if (!(error instanceof UnknownCommit)) takeBack(written);
-      throw error;
-    }
   }
 
-  /** Never throws: on a broken disk the failure that led here is the one to tell, and the next batch tries again. */
-  function rollBack(): void {
-    if (!client.inTransaction) return;
-    try {
-      rollback.run();
-    } catch {}
-  }
-
-  function takeBack({ undo }: Written): void {
-    for (const action of undo) action();
-  }
-
-  function keep(written: Written): void {
-    batch += 1;
-    lastSeq = written.seq;
-  }
-
-  function write(jobs: readonly Waiting[], firstSettlement?: number): void {
+  function write(jobs: readonly Waiting[], firstSettlement = jobs.length): void {
     const startedAt = clock.monotonicMs();
     let written: Written;
     try {
-      written = transact(jobs, firstSettlement);
+      written = transactions.run(jobs, pauses ? haveTime(firstSettlement) : undefined);
     } catch (error) {
       if (jobs.length === 1 && error instanceof Error && isDamage(error)) onDamage?.(error);
       if (error instanceof UnknownCommit) {
@@ -297,38 +174,30 @@ export function createWriter({
    * Until another commit has gone through, a crash could still bring the failed one to life. So the writer stands, reads
    * back what the database holds, writes over the doubtful frames, and only then tells the waiters what happened.
    *
-   * It is read once, before anything else is written: the empty commits that follow may be in doubt themselves, and bear
-   * the same mark.
-   *
    * Where only the index of the log had no room for such a commit, it is in the log all the same, and nothing is left of the one
    * in doubt. So its waiters are told; until there is room, which may be days, the writer goes on standing.
    */
   async function recover(jobs: readonly Waiting[], { written, cause }: UnknownCommit): Promise<void> {
     recovering = { since: jobs[0]?.since ?? clock.monotonicMs() };
-    let happened: boolean | null = null;
-    let areTurnedAway = false;
+    let fate = "unknown" as Fate;
     const turnAway = () => {
-      if (areTurnedAway) return;
-      areTurnedAway = true;
-      takeBack(written);
+      fate = "told";
+      transactions.takeBack(written);
       for (const job of jobs.slice(0, written.outcomes.length)) job.reject(translate(cause));
     };
-    while (!(closed && areTurnedAway)) {
+    while (!(closed && fate === "told")) {
       try {
-        if (happened === null) {
-          happened = readMark.get()?.batch === batch + 1;
-          if (happened) keep(written);
-        }
-        transact([]);
+        if (fate === "unknown") fate = transactions.isOnDisk(written) ? "on disk" : "lost";
+        transactions.run([]);
         break;
       } catch (error) {
-        if (happened === false && isInLogOnly(error)) turnAway();
+        if (fate === "lost" && error instanceof UnknownCommit && error.isInLogOnly) turnAway();
         await sleep(clock, recoveryPauseMs);
       }
     }
     recovering = null;
-    if (happened) answer(jobs, written);
-    else turnAway();
+    if (fate === "on disk") answer(jobs, written);
+    else if (fate === "lost") turnAway();
     schedule();
   }
 
@@ -418,11 +287,6 @@ const storageRetrySeconds = 5;
 
 const laneStopped = () =>
   unavailable("The storage cannot be written at the moment; retry later.", "storage_unavailable", storageRetrySeconds);
-
-function errorCode(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "";
-}
 
 /** What SQLite says of its disk, in the words of the seam; anything else is a defect and passes through. */
 function translate(error: unknown): unknown {
