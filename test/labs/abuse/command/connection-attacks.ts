@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { headOf, statusOf } from "../../../support/raw-peer.ts";
 import { type Attack, inParallel } from "./attack.ts";
@@ -31,7 +30,8 @@ async function visit(
     if (received.length < 100) received += bytes.toString("latin1");
     if (leaves) socket.destroy();
   });
-  const closed = once(socket, "close");
+  // Not `once`, which rejects when the server resets the connection.
+  const closed = new Promise((resolve) => socket.on("close", resolve));
   socket.write(begin, () => {
     if (resets) socket.resetAndDestroy();
   });
