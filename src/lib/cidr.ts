@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { remember } from "./remember.ts";
 
-/** Few addresses ask for much. */
+/** Few addresses ask for much, and what one request asks with is read several times. */
 const rememberedTexts = 1_024;
 
 /** A range of addresses, such as `10.0.0.0/8` or `fd00::/8`. */
@@ -27,13 +27,13 @@ export function parseCidr(text: string): Cidr | null {
 }
 
 /** Reads an address; an IPv4 address that came in over an IPv6 socket (`::ffff:1.2.3.4`) is the IPv4 address. */
-function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+const parseAddress = remember((address): ipaddr.IPv4 | ipaddr.IPv6 | null => {
   try {
     return ipaddr.process(address);
   } catch {
     return null;
   }
-}
+}, rememberedTexts);
 
 /**
  * The one spelling of an address: IPv6 as RFC 5952 writes it and without a zone, IPv4 also where it came in over an IPv6
@@ -41,7 +41,8 @@ function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
  */
 export const canonicalAddress = remember((text): string | null => {
   const bare = text.replace(/%\w+$/, "");
-  return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare).toString() : null;
+  const mayBe = bare.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(bare);
+  return mayBe ? (parseAddress(bare)?.toString() ?? null) : null;
 }, rememberedTexts);
 
 function withAllBits(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.IPv6, number] {
@@ -52,22 +53,24 @@ function withAllBits(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.
  * What a limit for "one client address" counts by: IPv4 addresses whole, IPv6 by /64, because a single client usually owns
  * that much (rules, section 1).
  */
-export function clientKey(address: string): string {
+export const clientKey = remember((address): string => {
   const parsed = parseAddress(address);
-  if (parsed === null || parsed.kind() === "ipv4") return parsed?.toString() ?? address;
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/64`).toString()}/64`;
-}
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed?.toString() ?? address;
+  return `${new ipaddr.IPv6([...parsed.toByteArray().slice(0, 8), ...hostPart])}/64`;
+}, rememberedTexts);
+
+const hostPart = new Array<number>(8).fill(0);
 
 /**
  * The network that an address belongs to, for taking turns: IPv6 by /48, which is what a site gets, IPv4 by /24, the least
  * that is routed. Too coarse for a limit: what one does there, its neighbours would pay for.
  */
-export function clientNetwork(address: string): string {
+export const clientNetwork = remember((address): string => {
   const parsed = parseAddress(address);
   if (parsed === null) return address;
   const bytes = parsed.toByteArray().slice(0, parsed.kind() === "ipv4" ? 3 : 6);
   return bytes.join(".");
-}
+}, rememberedTexts);
 
 /** True for the addresses of this machine itself, and for the name `localhost`. */
 export const isLoopbackHost = remember((host): boolean => {

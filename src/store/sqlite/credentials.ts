@@ -51,6 +51,17 @@ export function credentialVerbs({ client, db, writer, hold, audit }: Connection)
       and(eq(t.tenant.id, sql`+${sql.placeholder("tenantId")}`), isNull(t.tenant.deletedAt), isNull(t.endedSession.id)),
     )
     .prepare();
+  // A flood of guesses asks it for each; built anew each time, it took a quarter of this thread.
+  const lastLoginAt = db
+    .select({ at: t.loginAddress.lastLoginAt })
+    .from(t.loginAddress)
+    .where(
+      and(
+        eq(t.loginAddress.tenantKey, sql`+${sql.placeholder("tenantKey")}`),
+        eq(t.loginAddress.address, sql`+${sql.placeholder("address")}`),
+      ),
+    )
+    .prepare();
 
   const apiKeysOf = (tenantKey: number) =>
     db
@@ -182,11 +193,7 @@ export function credentialVerbs({ client, db, writer, hold, audit }: Connection)
       }),
 
     async hasLoggedInSince(tenantKey, address, since) {
-      const found = db
-        .select({ at: t.loginAddress.lastLoginAt })
-        .from(t.loginAddress)
-        .where(and(eq(t.loginAddress.tenantKey, tenantKey), eq(t.loginAddress.address, address)))
-        .get();
+      const found = lastLoginAt.get({ tenantKey, address });
       return found !== undefined && found.at >= since;
     },
   };
