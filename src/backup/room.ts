@@ -1,5 +1,5 @@
-import { statfsSync } from "node:fs";
 import { StartupError } from "../domain/errors.ts";
+import { freeBytesOf } from "../lib/free-bytes.ts";
 
 /**
  * A server on the same disk takes no events below its floor, so a backup stops before that.
@@ -7,7 +7,7 @@ import { StartupError } from "../domain/errors.ts";
  * @throws StartupError when they do not fit
  */
 export function checkRoom(folder: string, bytes: number, leaveFreeBytes: number): void {
-  const free = freeBytesIn(folder);
+  const free = freeBytesOf(folder);
   if (free >= bytes + leaveFreeBytes) return;
   throw new StartupError(
     `${folder} has ${mebibytes(free)} free; ${bytes > 0 ? `${mebibytes(bytes)} are needed, and ` : ""}` +
@@ -20,17 +20,12 @@ export function checkRoom(folder: string, bytes: number, leaveFreeBytes: number)
  * @throws StartupError when the server would soon take no events for it
  */
 export function checkRoomForLog(dataDir: string, leaveFreeBytes: number): void {
-  const free = freeBytesIn(dataDir);
+  const free = freeBytesOf(dataDir);
   if (free >= leaveFreeBytes) return;
   throw new StartupError(
     `${dataDir} has ${mebibytes(free)} free: the log of its server grows while a backup reads, and ` +
       `${mebibytes(leaveFreeBytes)} stay free (POSTRIDER_MIN_FREE_DISK). Try: at an hour with less traffic, or free up space.`,
   );
-}
-
-function freeBytesIn(folder: string): number {
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize;
 }
 
 const mebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;

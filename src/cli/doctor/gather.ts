@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync, statfsSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { Cron } from "croner";
@@ -12,6 +12,7 @@ import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
 import { createTunnels } from "../../delivery/network/tunnel.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
+import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
 import { checkStorePages, storeFiles, storeOpensWith } from "../../store/open.ts";
 import { createOperatorClient, runningServer } from "../operator-client.ts";
@@ -73,8 +74,7 @@ export async function askServer(dataDir: string): Promise<RunningServer | null> 
 
 /** @throws the system's error, as when there is no such folder */
 export function lookAtDisk({ dataDir, minFreeDiskBytes }: Pick<Config, "dataDir" | "minFreeDiskBytes">): DiskFacts {
-  const { bavail, bsize } = statfsSync(dataDir);
-  return { folder: dataDir, freeBytes: bavail * bsize, floorBytes: minFreeDiskBytes };
+  return { folder: dataDir, freeBytes: freeBytesOf(dataDir), floorBytes: minFreeDiskBytes };
 }
 
 /** IANA keeps it for such ends, and answers for it. */

@@ -1,8 +1,9 @@
 import { Database } from "bun:sqlite";
-import { existsSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { syncFolder, unfinished } from "./copy-database.ts";
 import { databaseFile } from "./open.ts";
 import { realPath } from "./written-by.ts";
@@ -96,8 +97,7 @@ function settle(path: string): { used: number; shrinks: boolean } {
 }
 
 function checkRoom(path: string, used: number): void {
-  const { bavail, bsize } = statfsSync(dirname(path));
-  const [free, needed] = [bavail * bsize, used + spareBytes];
+  const [free, needed] = [freeBytesOf(dirname(path)), used + spareBytes];
   if (free >= needed) return;
   const mebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
   throw new StartupError(

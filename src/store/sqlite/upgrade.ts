@@ -1,8 +1,9 @@
 import { Database } from "bun:sqlite";
-import { existsSync, statfsSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { unfinished } from "./copy-database.ts";
 import type { MigrationProgress } from "./migration-steps.ts";
 import { isEarlier, migrations, standingOf } from "./migrations.ts";
@@ -184,8 +185,7 @@ function checkRoom(
   const ofLog = checkpoints === "own" ? Math.min(size, logBytes) : size * logPerDatabaseByte;
   const ofUpgrade = Math.ceil(leastRoomBytes + ofLog + size * roomPerDatabaseByte);
   const ofSnapshot = snapshot?.bytes ?? 0;
-  const { bavail, bsize } = statfsSync(dirname(path));
-  const free = bavail * bsize;
+  const free = freeBytesOf(dirname(path));
   if (free >= ofUpgrade + ofSnapshot) return;
   const purpose = snapshot ? `, ${mebibytes(ofSnapshot)} of it for a snapshot to go back to` : "";
   const older = snapshotsOf(path).map((file) => `delete ${file}`);

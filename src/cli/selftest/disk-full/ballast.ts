@@ -1,8 +1,9 @@
 import { randomFillSync } from "node:crypto";
-import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../../domain/errors.ts";
 import { isDiskFull } from "../../../lib/disk-full.ts";
+import { freeBytesOf } from "../../../lib/free-bytes.ts";
 import { type Account, type Api, openAccount } from "../rig/account.ts";
 import type { Disk } from "./run.ts";
 
@@ -14,14 +15,9 @@ const fewestFreeBytes = 20 * 2 ** 20;
 const leftBytes = 1 * 2 ** 20;
 const chunkBytes = 64 * 2 ** 10;
 
-const freeBytesIn = (folder: string): number => {
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize;
-};
-
 /** @throws StartupError unless a small file system is given */
 export function checkSmall(folder: string): void {
-  const freeBytes = freeBytesIn(folder);
+  const freeBytes = freeBytesOf(folder);
   if (freeBytes >= fewestFreeBytes && freeBytes <= mostFreeBytes) return;
   const free = `${Math.round(freeBytes / 2 ** 20)} MiB`;
   throw new StartupError(
@@ -39,7 +35,7 @@ export function createBallastDisk(folder: string, operatorToken: string): Disk {
     async fillUp(api: Api) {
       filler ??= await openAccount(api, { hooks: [], receiverUrl: "", operatorToken });
       // Its events stay, because their erasure is tried again only some seconds after a full disk.
-      if (freeBytesIn(folder) < fewestFreeBytes)
+      if (freeBytesOf(folder) < fewestFreeBytes)
         throw new Error("the disk is exhausted. Try: fewer --cycles, or a larger disk");
       writeBallast(ballast);
       return filler;
