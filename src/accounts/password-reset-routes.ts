@@ -1,4 +1,4 @@
-import { accepted, type ErasedEndpoint, endpoint, noContent } from "../http/endpoint.ts";
+import { accepted, credentialBodyBytes, type ErasedEndpoint, endpoint, noContent } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import * as m from "./model.ts";
 import type { PasswordResets } from "./password-reset.ts";
@@ -25,6 +25,7 @@ export function passwordResetRoutes({ resets }: { resets: PasswordResets }): Era
           "and for an hour; one an hour is sent.",
         access: "none",
         body: m.forgotPasswordBody,
+        maxBodyBytes: credentialBodyBytes,
         bodyExample: { loginId: m.loginExample.loginId },
         limit: ({ address }) => resets.check(address),
         responses: {
@@ -53,6 +54,7 @@ export function passwordResetRoutes({ resets }: { resets: PasswordResets }): Era
         description: "`token` is what stands behind the # of the link. Every session of the account ends.",
         access: "none",
         body: m.resetPasswordBody,
+        maxBodyBytes: credentialBodyBytes,
         bodyExample: { token: m.resetTokenExample, new_password: "Corr3ct#Horse" },
         responses: {
           204: { description: "The password is set." },

@@ -1,5 +1,5 @@
 import { byAccount } from "../domain/audit.ts";
-import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { credentialBodyBytes, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Sessions } from "../http/session.ts";
 import type { Store } from "../store/store.ts";
@@ -39,6 +39,7 @@ export function sessionRoutes({ store, sessions, login }: SessionRouteDeps): Era
         access: "none",
         body: m.loginBody,
         bodyExample: m.loginExample,
+        maxBodyBytes: credentialBodyBytes,
         limit: ({ address }) => login.checkAddress(address),
         responses: {
           200: authenticated,

@@ -74,6 +74,13 @@ export interface EndpointDescription<
 /** Bodies of management calls; only ingestion takes more. */
 export const smallBodyBytes = 64 * 1024;
 
+/**
+ * Bodies of those who are nobody yet and may ask again and again: logins, and resets of passwords. The longest ids and passwords
+ * fit in, every character escaped. To parse 64 KiB of nothing but keys takes a millisecond, and 32 connections that send them made
+ * everybody wait for 60.
+ */
+export const credentialBodyBytes = 16 * 1024;
+
 export interface Caller<Access_ extends Access = Access> {
   /**
    * Address of the client, behind trusted proxies the one they name. Whoever has an API key is known by it: to ask the system

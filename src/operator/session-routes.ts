@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { NoteAct } from "../audit/note.ts";
 import { DomainError, rateLimited } from "../domain/errors.ts";
-import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { credentialBodyBytes, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import { jsonObject } from "../http/validation.ts";
 import { clientKey } from "../lib/cidr.ts";
@@ -59,6 +59,7 @@ export function operatorSessionRoutes(deps: OperatorSessionRouteDeps): ErasedEnd
         summary: "Sign in with the operator token, for a browser",
         description: "The answer sets a cookie that authenticates the operator's endpoints for 12 hours.",
         access: "none",
+        maxBodyBytes: credentialBodyBytes,
         body: jsonObject({ token: v.pipe(v.string("must be text"), v.trim(), v.nonEmpty("must not be empty")) }),
         bodyExample: { token: "svc_op_5f0c1e7a92b84d3655f0c1e7a92b84d3655f0c1e7a92b84d" },
         responses: {
