@@ -35,8 +35,8 @@ beforeAll(async () => {
   for (let n = 0; n < copies; n++) {
     await open(`a connection without a word ${n}`, "");
     await open(`a head that goes on ${n}`, headOf("GET", "/healthz"), "X-A: b\r\n");
-    await open(`a body that stalls ${n}`, `${login({ "Content-Length": "60000" })}{`);
-    await open(`a body of two bytes a second ${n}`, login({ "Content-Length": "60000" }), " ");
+    await open(`a body that stalls ${n}`, `${login({ "Content-Length": "16000" })}{`);
+    await open(`a body of two bytes a second ${n}`, login({ "Content-Length": "16000" }), " ");
     await open(`chunks of two bytes a second ${n}`, login({ "Transfer-Encoding": "chunked" }), "1\r\n \r\n");
     await open(`an event of two bytes a second ${n}`, ingest(apiKey), " ");
     await open(`a body behind its 401 ${n}`, ingest("svc_sk_none"), " ");

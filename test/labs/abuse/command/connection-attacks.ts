@@ -67,7 +67,7 @@ export const connectionAttacks: readonly Attack[] = [
       const kinds: readonly [string, Outcome][] = [
         ["", {}],
         [headOf("GET", "/healthz"), { drip: "X-A: b\r\n" }],
-        [declared(login, 60_000), { drip: " " }],
+        [declared(login, 16_000), { drip: " " }],
         [large, { drip: "x" }],
       ];
       return inParallel(slowConnections, isOver, async (n) => {
