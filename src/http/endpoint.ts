@@ -77,7 +77,7 @@ export const smallBodyBytes = 64 * 1024;
 /**
  * Bodies of those who are nobody yet and may ask again and again: logins, and resets of passwords. The longest ids and passwords
  * fit in, every character escaped. To parse 64 KiB of nothing but keys takes a millisecond, and 32 connections that send them made
- * everybody wait for 60.
+ * everybody wait for 60 ms.
  */
 export const credentialBodyBytes = 16 * 1024;
 

@@ -231,18 +231,28 @@ describe("a body", () => {
       status: 413,
       code: "body_too_large",
     },
-    "of 16 KiB is read where somebody logs in": {
-      section: "rules 3",
-      request: () => send("POST", "/v1/tenants/auth/login", { body: `{}${" ".repeat(kib64 / 4 - 2)}` }),
-      status: 400,
-      code: "field_required",
-    },
-    "of one byte more is 413 there": {
-      section: "rules 3",
-      request: () => send("POST", "/v1/tenants/auth/login", { body: `{}${" ".repeat(kib64 / 4 - 1)}` }),
-      status: 413,
-      code: "body_too_large",
-    },
+    ...Object.fromEntries(
+      ["/v1/tenants/auth/login", "/operator/session"].flatMap((path): [string, Row][] => [
+        [
+          `of 16 KiB is read at ${path}`,
+          {
+            section: "rules 3",
+            request: () => send("POST", path, { body: `{}${" ".repeat(kib64 / 4 - 2)}` }),
+            status: 400,
+            code: "field_required",
+          },
+        ],
+        [
+          `of one byte more is 413 at ${path}`,
+          {
+            section: "rules 3",
+            request: () => send("POST", path, { body: `{}${" ".repeat(kib64 / 4 - 1)}` }),
+            status: 413,
+            code: "body_too_large",
+          },
+        ],
+      ]),
+    ),
     "of one byte more in chunks is 413": {
       section: "rules 3",
       request: () =>

@@ -10,17 +10,10 @@ function setUp() {
   return {
     places,
     /** Each millisecond an attempt is answered that took so long by us; and so often something fresh begins. */
-    attempts(ownMs: number, forMs: number, { freshEveryMs = 10 } = {}) {
+    attempts(ownMs: number, forMs: number, { freshEveryMs = 10 }: { freshEveryMs?: number | null } = {}) {
       for (let ms = 0; ms < forMs; ms += 1) {
         clock.advance(1);
-        if (ms % freshEveryMs === 0) places.freshStarts();
-        places.attempted(ownMs);
-      }
-    },
-    /** The same, and nothing is new. */
-    attemptsAlone(ownMs: number, forMs: number) {
-      for (let ms = 0; ms < forMs; ms += 1) {
-        clock.advance(1);
+        if (freshEveryMs !== null && ms % freshEveryMs === 0) places.freshStarts();
         places.attempted(ownMs);
       }
     },
@@ -76,11 +69,11 @@ test("backlogs get all places again when attempts are prompt", () => {
 });
 
 test("a second after the last fresh one, backlogs have nothing to give way to", () => {
-  const { places, attempts, attemptsAlone } = setUp();
+  const { places, attempts } = setUp();
   attempts(130, 2_000);
-  attemptsAlone(130, 900);
+  attempts(130, 900, { freshEveryMs: null });
   expect(places.limit).toBe(128);
-  attemptsAlone(130, 1_000);
+  attempts(130, 1_000, { freshEveryMs: null });
   expect(places.limit).toBe(most);
 });
 
