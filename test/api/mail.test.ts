@@ -69,6 +69,16 @@ test("a link sets one new password, by mail alone, and ends every session", asyn
   expect(audit.text).not.toContain(token);
 });
 
+test.each(["forgot-password", "reset-password"])("a body of more than 16 KiB is 413 at %s", async (action) => {
+  const post = async (body: string) => {
+    const answer = await server.request("POST", `/v1/tenants/auth/${action}`, { body });
+    return [answer.status, answer.body.code];
+  };
+  const full = `{}${" ".repeat(16 * 1024 - 2)}`;
+  expect(await post(full)).toEqual([400, "field_required"]);
+  expect(await post(`${full} `)).toEqual([413, "body_too_large"]);
+});
+
 test("whoever signs in with an address gets a link, also when others have named it as their contact", async () => {
   const email = "owner@example.com";
   const before = smtp.mails.length;
