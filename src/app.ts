@@ -25,6 +25,7 @@ import type { Config } from "./config.ts";
 import { listenersIn, listenersText } from "./delivery/network/own-listeners.ts";
 import { createNetwork } from "./delivery/outbound.ts";
 import { createHeaderVault } from "./delivery/own-headers.ts";
+import { createOwnTimes } from "./delivery/own-times.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPauses } from "./domain/pauses.ts";
 import { createEngine } from "./engine.ts";
@@ -249,10 +250,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     log,
     ownThread: senderThread,
     onConnection: metrics.connected,
-    onOwnTime(delivery, ownMs) {
-      backpressure.attempted(delivery, ownMs);
-      dispatcher.attempted(ownMs);
-    },
+    onOwnTime: createOwnTimes(clock, (times) => {
+      backpressure.heed(times);
+      dispatcher.heed(times);
+    }),
   });
   const inboxAddresses = createInboxAddresses({ secret: secretFor("inbox"), baseUrl: publicUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });

@@ -30,7 +30,7 @@ import type { Hub } from "./stream/hub.ts";
 export interface Engine {
   readonly dispatcher: Pick<
     Dispatcher,
-    "roomFor" | "offer" | "attempted" | "wake" | "hold" | "whenIdle" | "inFlight" | "held" | "waitingForPlace"
+    "roomFor" | "offer" | "heed" | "wake" | "hold" | "whenIdle" | "inFlight" | "held" | "waitingForPlace"
   >;
   /** The dispatcher as the rest of the program sees it. */
   readonly deliveries: DeliveryControl;

@@ -1,6 +1,5 @@
-import type { DueDelivery } from "../domain/delivery.ts";
+import { narrowed, type OwnTimes, widened } from "../delivery/own-times.ts";
 import type { Clock } from "../lib/clock.ts";
-import { ingestedAtMs } from "../lib/id.ts";
 import { createTurnstile } from "../lib/turnstile.ts";
 import { heavyEvents } from "../store/store.ts";
 
@@ -26,11 +25,9 @@ export interface Backpressure {
    */
   begin(tenantKey: number, events: number): Promise<void> | null;
   end(events: number): void;
-  /** Of an attempt that was answered: what it took beside its receiver, in ms. */
-  attempted(delivery: Attempted, ownMs: number): void;
+  /** What attempts took by us of late. */
+  heed(times: OwnTimes): void;
 }
-
-type Attempted = Pick<DueDelivery, "eventSeq" | "attempts" | "replayKey">;
 
 /** Events that may be in acceptance at a time. */
 const most = 256;
@@ -48,18 +45,11 @@ const lateMs = 60;
 const promptMs = 8;
 /** Only from here on it is closed: below, one at a time is few enough, and closing leaves the processor with nothing to do. */
 const veryLateMs = 120;
-/** At most, in one step; the next one follows when attempts tell of it, as long after as they take. */
-const narrowing = 0.5;
-const widening = 1.1;
-
+/** Less than one: nothing passes. */
+const closedWidth = 0.5;
 /** With fewer deliveries on our side it is not their number that makes them late, but a machine that does other things. */
 const fewWaiting = 16;
 
-/** An event is new for so long. */
-const newMs = 10_000;
-
-/** So long attempts are averaged. */
-const lookEveryMs = 20;
 /** Nothing passes for this long at most. */
 const longestMs = 100;
 /** Without an answered attempt for so long nothing is known, and so nobody waits. */
@@ -73,7 +63,7 @@ export function createBackpressure(clock: Clock, waitingForPlace: () => number):
   let closedAt = 0;
   let narrowedAt = 0;
   let reopen: (() => void) | null = null;
-  let seen = noAttempts(clock.monotonicMs());
+  let heededAt = clock.monotonicMs();
 
   function widen(to: number): void {
     if (to < 1 && width >= 1) closedAt = clock.monotonicMs();
@@ -87,14 +77,12 @@ export function createBackpressure(clock: Clock, waitingForPlace: () => number):
   function narrow(now: number, averageMs: number): void {
     narrowedAt = now;
     const hasStoodLong = width < 1 && now - closedAt >= longestMs;
-    const to = width * Math.max(lateMs / averageMs, narrowing);
-    widen(hasStoodLong ? 1 : Math.max(to, averageMs > veryLateMs ? narrowing : 1));
+    widen(hasStoodLong ? 1 : Math.max(narrowed(width, averageMs, lateMs), averageMs > veryLateMs ? closedWidth : 1));
   }
 
-  function look(now: number): void {
-    const { since, attempts, ownMs, newOwnMs } = seen;
-    seen = noAttempts(now);
-    const elapsedMs = now - since;
+  function heed({ attempts, ownMs, newOwnMs, elapsedMs }: OwnTimes): void {
+    const now = clock.monotonicMs();
+    heededAt = now;
     // While attempts are prompt by us, it is receivers that hang which hold the places.
     const queued = ownMs < promptMs * attempts ? 0 : waitingForPlace();
     // By Little's law, both: what waits goes out as fast as the last attempts came back, and those under way are as many as this.
@@ -104,28 +92,18 @@ export function createBackpressure(clock: Clock, waitingForPlace: () => number):
     if (isLate && newOwnMs * 2 > ownMs) {
       if (now - narrowedAt >= ownMs / attempts) narrow(now, averageMs);
     } else if (width < most && (isLate || averageMs < promptMs || waiting < fewWaiting)) {
-      widen(Math.max(width * widening, 1));
+      widen(Math.max(widened(width), 1));
     }
   }
 
   return {
     begin(tenantKey, events) {
-      if (width < most && clock.monotonicMs() - seen.since > forgetMs) widen(most);
+      if (width < most && clock.monotonicMs() - heededAt > forgetMs) widen(most);
       return turnstile.pass(tenantKey, weightOf(events));
     },
     end: (events) => turnstile.leave(weightOf(events)),
-    attempted({ eventSeq, attempts, replayKey }, ownMs) {
-      const isNew = attempts === 0 && replayKey === null && clock.now() - ingestedAtMs(eventSeq) < newMs;
-      seen.attempts += 1;
-      seen.ownMs += ownMs;
-      if (isNew) seen.newOwnMs += ownMs;
-      const now = clock.monotonicMs();
-      if (now - seen.since >= lookEveryMs) look(now);
-    },
+    heed,
   };
 }
 
 const weightOf = (events: number) => (events < heavyEvents ? events : heavyWeight);
-
-/** Attempts since the last look; `newOwnMs`: of new events alone. */
-const noAttempts = (since: number) => ({ since, attempts: 0, ownMs: 0, newOwnMs: 0 });

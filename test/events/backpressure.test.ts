@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { type Backpressure, createBackpressure } from "../../src/events/backpressure.ts";
+import { type Attempted, createOwnTimes } from "../../src/delivery/own-times.ts";
+import { createBackpressure } from "../../src/events/backpressure.ts";
 import { nextEventSeq } from "../../src/lib/id.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -9,12 +10,11 @@ const untilClosedMs = 1_280;
 
 const noneWait = () => 0;
 
-type Attempted = Parameters<Backpressure["attempted"]>[0];
-
 function setUp() {
   const clock = createFakeClock();
   let waitingForPlace = 0;
   const backpressure = createBackpressure(clock, () => waitingForPlace);
+  const tell = createOwnTimes(clock, backpressure.heed);
   let accepted = 0;
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -41,7 +41,7 @@ function setUp() {
       for (let ms = 0; ms < forMs; ms++) {
         clock.advance(1);
         const attempted = { eventSeq: nextEventSeq(0, clock.now()), attempts: 0, replayKey: null, ...of };
-        for (let i = 0; i < count; i++) backpressure.attempted(attempted, ownMs);
+        for (let i = 0; i < count; i++) tell(attempted, ownMs);
       }
     },
   };

@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import { Queue } from "../../lib/queue.ts";
-import { createBacklogPlaces } from "./backlog-places.ts";
+import { type BacklogPlaces, createBacklogPlaces } from "./backlog-places.ts";
 
 /**
  * How many attempts may be in flight, so that receivers that hang cannot use up the places of those that answer.
@@ -55,8 +55,8 @@ export interface Admission {
   hasRoom(line: Line): boolean;
   enter(line: Line): Place;
   leave(place: Place): void;
-  /** Of an attempt that was answered: what it took beside its receiver, in ms. */
-  attempted(ownMs: number): void;
+  /** What attempts took by us of late: while it is long, backlogs get fewer places. */
+  heed: BacklogPlaces["heed"];
   /** When the next young attempt becomes an old one, on the monotonic clock; null when none is young or none may. */
   nextAgeingAt(): number | null;
   readonly inFlight: number;
@@ -109,7 +109,7 @@ export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
       if (place.isOld) old -= 1;
       else young[place.line] -= 1;
     },
-    attempted: backlogPlaces.attempted,
+    heed: backlogPlaces.heed,
     nextAgeingAt() {
       age();
       return places.first === undefined || old >= oldLimit ? null : places.first.startedAt + youngMs;

@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { narrowed, type OwnTimes, widened } from "../own-times.ts";
 
 /**
  * Backlogs give way to what is new. Both need the same processor, and attempts wait for it in one line: with 480 for a thousand
@@ -13,8 +14,8 @@ export interface BacklogPlaces {
   readonly limit: number;
   /** An attempt for something fresh begins. */
   freshStarts(): void;
-  /** Of an attempt that was answered: what it took beside its receiver, in ms. */
-  attempted(ownMs: number): void;
+  /** What attempts took by us of late. */
+  heed(times: Pick<OwnTimes, "attempts" | "ownMs">): void;
 }
 
 /** Fewer would leave the processor with nothing to do: with 64, backlogs went out slower by a quarter. */
@@ -24,13 +25,6 @@ const least = 128;
 const lateMs = 40;
 const promptMs = 25;
 
-/** At most, in one step; the next one follows when attempts tell of it, as long after as they take. */
-const narrowing = 0.5;
-const widening = 1.1;
-
-/** So long attempts are averaged. */
-const lookEveryMs = 20;
-
 /** Without a fresh one for so long nothing has to give way. */
 const freshMs = 1_000;
 
@@ -39,21 +33,6 @@ export function createBacklogPlaces(clock: Pick<Clock, "monotonicMs">, most: num
   let limit = most;
   let narrowedAt = Number.NEGATIVE_INFINITY;
   let freshAt = Number.NEGATIVE_INFINITY;
-  let since = clock.monotonicMs();
-  let attempts = 0;
-  let sumMs = 0;
-
-  function look(now: number): void {
-    const averageMs = sumMs / attempts;
-    since = now;
-    attempts = 0;
-    sumMs = 0;
-    if (averageMs < promptMs || now - freshAt > freshMs) limit = Math.min(limit * widening, most);
-    else if (averageMs > lateMs && now - narrowedAt >= averageMs) {
-      narrowedAt = now;
-      limit = Math.max(limit * Math.max(lateMs / averageMs, narrowing), least);
-    }
-  }
 
   return {
     get limit() {
@@ -62,11 +41,14 @@ export function createBacklogPlaces(clock: Pick<Clock, "monotonicMs">, most: num
     freshStarts() {
       freshAt = clock.monotonicMs();
     },
-    attempted(ownMs) {
-      attempts += 1;
-      sumMs += ownMs;
+    heed({ attempts, ownMs }) {
+      const averageMs = ownMs / attempts;
       const now = clock.monotonicMs();
-      if (now - since >= lookEveryMs) look(now);
+      if (averageMs < promptMs || now - freshAt > freshMs) limit = Math.min(widened(limit), most);
+      else if (averageMs > lateMs && now - narrowedAt >= averageMs) {
+        narrowedAt = now;
+        limit = Math.max(narrowed(limit, averageMs, lateMs), least);
+      }
     },
   };
 }

@@ -6,7 +6,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { Delivered, Route } from "../deliver.ts";
 import type { AccountPace } from "./account-pace.ts";
-import { createAdmission, type Line } from "./admission.ts";
+import { type Admission, createAdmission, type Line } from "./admission.ts";
 import { createAlarm } from "./alarm.ts";
 import type { DeliveryControl } from "./control.ts";
 import { createDiscovery } from "./discovery.ts";
@@ -39,8 +39,8 @@ export interface Dispatcher extends Omit<DeliveryControl, "endOrder"> {
   offer(deliveries: readonly DueDelivery[]): void;
   /** Starts nothing more, gives back what waits, and lets what is in flight end, at most `graceMs`. Resolves with what was left. */
   stop(graceMs: number): Promise<number>;
-  /** Of an attempt that was answered: what it took beside its receiver, in ms. */
-  attempted(ownMs: number): void;
+  /** What attempts took by us of late. */
+  heed: Admission["heed"];
   /** The store takes no writes: nothing starts whose outcome could not be recorded. */
   stall(stalled: boolean): void;
   /** The operator holds deliveries back: nothing starts, and what comes waits in the table. */
@@ -412,7 +412,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pump();
     },
 
-    attempted: admission.attempted,
+    heed: admission.heed,
 
     stall(stalled) {
       stalls += stalled ? 1 : -1;

@@ -60,7 +60,7 @@ describe("admission", () => {
       for (let ms = 0; ms < 2_000; ms += 1) {
         pass(1);
         if (ms % 100 === 0) admission.leave(admission.enter("fresh"));
-        admission.attempted(130);
+        admission.heed({ attempts: 1, ownMs: 130 });
       }
     };
     expect(fill("backlog")).toHaveLength(provenYoungLimit);

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { createOwnTimes } from "../../../src/delivery/own-times.ts";
 import { createBacklogPlaces } from "../../../src/delivery/queue/backlog-places.ts";
+import { dueDelivery } from "../../support/due-delivery.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 const most = 480;
@@ -7,6 +9,7 @@ const most = 480;
 function setUp() {
   const clock = createFakeClock();
   const places = createBacklogPlaces(clock, most);
+  const tell = createOwnTimes(clock, places.heed);
   return {
     places,
     /** Each millisecond an attempt is answered that took so long by us; and so often something fresh begins. */
@@ -14,7 +17,7 @@ function setUp() {
       for (let ms = 0; ms < forMs; ms += 1) {
         clock.advance(1);
         if (freshEveryMs !== null && ms % freshEveryMs === 0) places.freshStarts();
-        places.attempted(ownMs);
+        tell(dueDelivery(), ownMs);
       }
     },
   };

@@ -78,7 +78,7 @@ describe("webhooks that are ready", () => {
     for (let ms = 0; ms < 2_000; ms += 1) {
       clock.advance(1);
       if (ms % 100 === 0) admission.leave(admission.enter("fresh"));
-      admission.attempted(130);
+      admission.heed({ attempts: 1, ownMs: 130 });
     }
     while (admission.hasRoom("backlog")) admission.enter("backlog");
     const [backlog, fresh] = [webhook(1, true), webhook(2, true)];
