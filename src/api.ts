@@ -2,6 +2,7 @@ import { staticPlugin } from "@elysiajs/static";
 import type { BunRequest } from "bun";
 import { Elysia } from "elysia";
 import { DomainError, notFound, shuttingDown } from "./domain/errors.ts";
+import type { AcceptLimit, AddressSource } from "./http/accept-limit.ts";
 import type { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { assetHeaders } from "./http/dashboard-routes.ts";
 import { documentPath } from "./http/document/path.ts";
@@ -50,6 +51,8 @@ export interface ApiOptions {
   isDraining(): boolean;
   /** Another listener takes connections: each answer is the last one of its own. */
   isMoving(): boolean;
+  /** Is told of every request. */
+  acceptLimit: AcceptLimit;
   /** The client's address of a request that another listener of ours took; null: there is none. */
   addressOf: ((request: Request) => string | undefined) | null;
   /** @default idleTimeoutSeconds */
@@ -71,7 +74,7 @@ export function createApi(options: ApiOptions) {
     idleTimeout = idleTimeoutSeconds,
     isSelling,
   } = options;
-  const { addressOf, sealedPaths, unknownPage, publicUrl, onRefusal } = options;
+  const { acceptLimit, addressOf, sealedPaths, unknownPage, publicUrl, onRefusal } = options;
   const transportHeaders = Object.entries(options.transportHeaders ?? {});
   const api = new Elysia({
     serve: {
@@ -89,7 +92,7 @@ export function createApi(options: ApiOptions) {
 
   const secretPaths = createMethodTable(endpoints.filter(({ fromSecretPage }) => fromSecretPage));
   const isSecretPath = (path: string) => secretPaths(path).length > 0;
-  api.onRequest(({ request }) => turnBack(request));
+  api.onRequest(({ request, server }) => turnBack(request, server));
 
   const methodsOf = createMethodTable([...endpoints, { method: "GET", path: documentPath }]);
   api.onError(({ code, error, request }) => {
@@ -130,14 +133,16 @@ export function createApi(options: ApiOptions) {
     for (const endpoint of endpoints) {
       routes[endpoint.path] = {
         ...routes[endpoint.path],
-        [endpoint.method]: (request, server) => turnBack(request) ?? answer(endpoint, request, request.params, server),
+        [endpoint.method]: (request, server) =>
+          turnBack(request, server) ?? answer(endpoint, request, request.params, server),
       };
     }
     return routes;
   }
 
   /** What is refused on every path, before anything else is looked at. */
-  function turnBack(request: Request): Response | undefined {
+  function turnBack(request: Request, server: AddressSource | null): Response | undefined {
+    acceptLimit.note(request, server);
     if (isDraining()) return withTransport(turnAway());
     const refusal =
       refuseMalformed(request) ??

@@ -2,6 +2,7 @@ import type { Api } from "./api.ts";
 import type { Config } from "./config.ts";
 import { StartupError } from "./domain/errors.ts";
 import { createCertificateWatch } from "./http/certificate-watch.ts";
+import type { ListenerPause } from "./http/listener-pause.ts";
 import { canSharePorts, steerConnections } from "./http/shared-port.ts";
 import { tlsSuites } from "./http/transport-security.ts";
 import type { CertificatePair } from "./lib/certificate.ts";
@@ -31,6 +32,7 @@ export interface ListenerDeps {
   log: Log;
   /** Holds what comes to the port meanwhile; null when no server was there before. */
   reception: Reception | null;
+  pause: Pick<ListenerPause, "learn" | "whileClosing">;
   /** Whether answers are to end their connections, so that clients come to the new listener. */
   onMoving(moving: boolean): void;
 }
@@ -43,7 +45,7 @@ const listenAgainMs = 1000;
  */
 const moveMs = 5000;
 
-export function createListener({ api, config, clock, log, reception, onMoving }: ListenerDeps): Listener {
+export function createListener({ api, config, clock, log, reception, pause, onMoving }: ListenerDeps): Listener {
   const { host: hostname, tls } = config;
   const watch = tls && createCertificateWatch({ tls, clock, log, use: replaceWith });
   let certificate: CertificatePair | null = tls;
@@ -52,6 +54,7 @@ export function createListener({ api, config, clock, log, reception, onMoving }:
   const closing = new Map<Bun.Server<unknown>, () => void>();
   /** Each ends with its last request. */
   const ending: Promise<void>[] = [];
+  const close = (server: Bun.Server<unknown>) => pause.whileClosing(() => server.stop(false));
   const isInUse = (server: Bun.Server<unknown>) => server === api.server;
   /** The reception that came before this one still has connections. */
   let isHeld = false;
@@ -83,7 +86,7 @@ export function createListener({ api, config, clock, log, reception, onMoving }:
   function leave(former: Bun.Server<unknown>, port: number): void {
     closing.delete(former);
     if (closing.size === 0) onMoving(false);
-    ending.push(former.stop(false));
+    ending.push(close(former));
     const place = sharing.indexOf(former);
     const last = sharing.pop();
     if (last && last !== former) sharing[place] = last;
@@ -93,7 +96,7 @@ export function createListener({ api, config, clock, log, reception, onMoving }:
   /** Where no port is shared: in the same instant. What has no request under way, the former listener closes. */
   function swap(former: Bun.Server<unknown>, port: number, pair: CertificatePair): void {
     sharing.length = 0;
-    ending.push(former.stop(false));
+    ending.push(close(former));
     try {
       listenOn(port, pair);
       certificate = pair;
@@ -132,6 +135,7 @@ export function createListener({ api, config, clock, log, reception, onMoving }:
     for (const hook of process.listeners("beforeExit")) if (!hooks.includes(hook)) process.off("beforeExit", hook);
     if (api.server?.port) {
       sharing.push(api.server);
+      pause.learn(api.server.port);
       return api.server.port;
     }
     throw new StartupError("The server did not start listening. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
@@ -160,7 +164,7 @@ export function createListener({ api, config, clock, log, reception, onMoving }:
   function takeFrom(held: Reception): void {
     held.open((request) => api.fetch(request));
     isHeld = true;
-    clock.after(moveMs, () => void held.close().then(() => (isHeld = false)));
+    clock.after(moveMs, () => void pause.whileClosing(held.close).then(() => (isHeld = false)));
   }
 
   return {
@@ -184,7 +188,7 @@ export function createListener({ api, config, clock, log, reception, onMoving }:
       stopped = true;
       watch?.stop();
       for (const cancel of closing.values()) cancel();
-      await Promise.all([...ending, ...sharing.map((server) => server.stop(false))]);
+      await Promise.all([...ending, ...sharing.map(close)]);
     },
   };
 }

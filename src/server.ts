@@ -1,11 +1,13 @@
 import { createApi, dashboardAssets } from "./api.ts";
 import type { Config } from "./config.ts";
+import { createAcceptLimit } from "./http/accept-limit.ts";
 import type { Answers } from "./http/answers.ts";
 import { createBodyRoom } from "./http/body-room.ts";
 import { createClientAddress } from "./http/client-address.ts";
 import { type ConnectionShedder, createConnectionShedder } from "./http/connection-shedder.ts";
 import { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
+import { createListenerPause } from "./http/listener-pause.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { createResponder, type ResponderDeps } from "./http/respond.ts";
 import { transportHeadersOf } from "./http/transport-security.ts";
@@ -70,6 +72,7 @@ export function createServer(deps: ServerDeps): Server {
     onRefusal: metrics.refused,
     monotonicMs: clock.monotonicMs,
   });
+  const pause = createListenerPause();
   const api = createApi({
     endpoints,
     respond,
@@ -83,11 +86,20 @@ export function createServer(deps: ServerDeps): Server {
     transportHeaders,
     isDraining: () => draining,
     isMoving: () => moving,
+    acceptLimit: createAcceptLimit({ pause, monotonicMs: clock.monotonicMs }),
     addressOf: reception?.addressOf ?? null,
     onRefusal: metrics.refused,
     ...(idleTimeout !== undefined && { idleTimeout }),
   });
-  const listener = createListener({ api, config, clock, log, reception, onMoving: (now) => (moving = now) });
+  const listener = createListener({
+    api,
+    config,
+    clock,
+    log,
+    reception,
+    pause,
+    onMoving: (now) => (moving = now),
+  });
   const shedder = createConnectionShedder({
     port: () => api.server?.port ?? 0,
     closeIdle: () => api.server?.closeIdleConnections() ?? 0,

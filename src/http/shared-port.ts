@@ -1,6 +1,6 @@
 import { ptr } from "bun:ffi";
-import { readdirSync } from "node:fs";
-import { portOf, type SocketCalls, socketCalls } from "./socket-calls.ts";
+import { findListeners } from "./listening-sockets.ts";
+import { socketCalls, solSocket } from "./socket-calls.ts";
 
 /** Whether several listeners can share a port here, and `steerConnections` say which of them gets what comes. */
 export const canSharePorts = (): boolean => socketCalls() !== null;
@@ -20,8 +20,8 @@ export const canSharePorts = (): boolean => socketCalls() !== null;
 export function steerConnections(port: number, place: number): boolean {
   const calls = socketCalls();
   if (calls === null) return false;
-  const listener = findListener(calls, port);
-  if (listener === null) return false;
+  const [listener] = findListeners(port);
+  if (listener === undefined) return false;
   const program = new DataView(new ArrayBuffer(instructionBytes));
   program.setUint16(0, returnConstant, true);
   program.setUint32(4, place, true);
@@ -30,25 +30,8 @@ export function steerConnections(port: number, place: number): boolean {
   return calls.setsockopt(listener, solSocket, attachReuseportCbpf, ptr(description), description.byteLength) === 0;
 }
 
-const solSocket = 1;
-const acceptsConnections = 30;
 const attachReuseportCbpf = 51;
 /** `struct sock_filter`: code, two jumps, constant. */
 const instructionBytes = 8;
 /** BPF_RET | BPF_K. */
 const returnConstant = 0x06;
-
-const flag = new Uint32Array(1);
-const flagBytes = new Uint32Array(1);
-
-/** The descriptor of one of this process's listeners on a port. */
-function findListener(calls: SocketCalls, port: number): number | null {
-  for (const name of readdirSync("/proc/self/fd")) {
-    const descriptor = Number(name);
-    if (portOf(calls, descriptor) !== port) continue;
-    flagBytes[0] = flag.byteLength;
-    const answered = calls.getsockopt(descriptor, solSocket, acceptsConnections, ptr(flag), ptr(flagBytes)) === 0;
-    if (answered && flag[0] === 1) return descriptor;
-  }
-  return null;
-}

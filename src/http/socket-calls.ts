@@ -6,8 +6,10 @@ const signatures = {
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
   shutdown: { args: ["i32", "i32"], returns: "i32" },
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+  bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
   sendto: { args: ["i32", "ptr", "u64", "i32", "ptr", "u32"], returns: "i64" },
   close: { args: ["i32"], returns: "i32" },
+  dup3: { args: ["i32", "i32", "i32"], returns: "i32" },
 } as const;
 
 /** What the run-time does not offer of sockets: the system's own calls, by descriptor. */
@@ -52,10 +54,31 @@ export function portOf(calls: SocketCalls, descriptor: number): number | null {
   return ((address[2] ?? 0) << 8) + (address[3] ?? 0);
 }
 
+/** A socket of the internet, with no address yet. @returns its descriptor, below 0 where there is none left */
+export const openSocket = (calls: SocketCalls, family = inet): number => calls.socket(family, stream | closeOnExec, 0);
+
+/** Opens a socket that has the address of another one, which shares its port. @returns null where the system refuses it */
+export function boundLike(calls: SocketCalls, descriptor: number): number | null {
+  if (portOf(calls, descriptor) === null) return null;
+  const twin = openSocket(calls, address[0]);
+  if (twin < 0) return null;
+  const isBound =
+    calls.setsockopt(twin, solSocket, reusePort, ptr(on), on.byteLength) === 0 &&
+    calls.bind(twin, ptr(address), length[0] ?? 0) === 0;
+  if (isBound) return twin;
+  calls.close(twin);
+  return null;
+}
+
+export const solSocket = 1;
+const reusePort = 15;
+const on = Uint32Array.of(1);
+
 const unix = 1;
+const stream = 1;
 const datagram = 2;
 /** Not inherited, not waited for, and no signal when nobody listens. */
-const closeOnExec = 0o2000000;
+export const closeOnExec = 0o2000000;
 const dontWait = 0x40;
 const noSignal = 0x4000;
 

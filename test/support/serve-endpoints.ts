@@ -30,6 +30,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
     isDraining: () => false,
     isMoving: () => false,
     isSelling: true,
+    acceptLimit: { note() {} },
     addressOf: null,
     ...options,
   });

@@ -1,0 +1,91 @@
+import { findListeners, isListening } from "./listening-sockets.ts";
+import { boundLike, closeOnExec, openSocket, portOf, type SocketCalls, socketCalls } from "./socket-calls.ts";
+
+/** Keeps the listeners of this process from accepting anybody. Who connects meanwhile waits in the system's queue. */
+export interface ListenerPause {
+  /** Until `end`, which has to come before the run-time closes a listener. */
+  begin(): void;
+  end(): void;
+  /** Closes a listener in order: the run-time must find it under its descriptor. */
+  whileClosing<T>(close: () => T): T;
+  /** To be called when a listener has begun on this port. */
+  learn(port: number): void;
+}
+
+/** Descriptors. */
+interface Place {
+  readonly listener: number;
+  /** Has the listener's address, and does not listen. */
+  readonly standIn: number;
+  /** Of the listener's socket during a pause. */
+  readonly holder: number;
+}
+
+/**
+ * The run-time offers nothing for this, so for the time of a pause a listener's descriptor stands for another socket with the same
+ * address, of which nobody can be accepted (accept(2), `EINVAL`), and another descriptor holds the listener. dup2(2) replaces a
+ * descriptor in one step, and what epoll(7) watches is the socket, so all is as before once that is back in its place.
+ */
+export function createListenerPause(): ListenerPause {
+  const calls = socketCalls();
+  return calls === null ? noPause : createSystemPause(calls);
+}
+
+function createSystemPause(calls: SocketCalls): ListenerPause {
+  let port: number | undefined;
+  /** All that is needed is opened beforehand: in a flood there may be no descriptor left. */
+  let places: Place[] = [];
+  let paused: readonly Place[] = [];
+
+  function findPlaces() {
+    for (const { standIn, holder } of places) {
+      calls.close(standIn);
+      calls.close(holder);
+    }
+    places = port === undefined ? [] : findListeners(port).flatMap(placeOf);
+  }
+
+  /** Where the system refuses it, there is no pause. */
+  function placeOf(listener: number): Place[] {
+    const standIn = boundLike(calls, listener);
+    if (standIn === null) return [];
+    const holder = openSocket(calls);
+    if (holder >= 0) return [{ listener, standIn, holder }];
+    calls.close(standIn);
+    return [];
+  }
+
+  function end() {
+    for (const { listener, standIn, holder } of paused) {
+      calls.dup3(holder, listener, closeOnExec);
+      calls.dup3(standIn, holder, closeOnExec);
+    }
+    if (paused.length > 0) paused = [];
+  }
+
+  return {
+    begin() {
+      if (paused.length > 0) return;
+      // One that closed unnoticed has left its number to somebody else.
+      paused = places.filter(({ listener }) => portOf(calls, listener) === port && isListening(calls, listener));
+      for (const { listener, standIn, holder } of paused) {
+        calls.dup3(listener, holder, closeOnExec);
+        calls.dup3(standIn, listener, closeOnExec);
+      }
+    },
+    end,
+    whileClosing(close) {
+      end();
+      const closed = close();
+      findPlaces();
+      return closed;
+    },
+    learn(listeningPort) {
+      end();
+      port = listeningPort;
+      findPlaces();
+    },
+  };
+}
+
+const noPause: ListenerPause = { begin() {}, end() {}, whileClosing: (close) => close(), learn() {} };

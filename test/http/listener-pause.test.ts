@@ -1,0 +1,97 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { createListenerPause } from "../../src/http/listener-pause.ts";
+
+const onLinux = process.platform === "linux" ? describe : describe.skip;
+
+onLinux("a listener that is paused", () => {
+  const serve = (port = 0) =>
+    Bun.serve({ hostname: "127.0.0.1", port, reusePort: true, fetch: () => new Response("here") });
+  const descriptors = () => readdirSync("/proc/self/fd").length;
+  const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+  /** A client on a connection of its own, that has sent its request. */
+  async function ask(port: number) {
+    const { promise: answer, resolve, reject } = Promise.withResolvers<string>();
+    let text = "";
+    await Bun.connect({
+      hostname: "127.0.0.1",
+      port,
+      socket: {
+        open: (self) => void self.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+        data: (_self, data) => {
+          text += data.toString();
+        },
+        close: () => resolve(text),
+        error: (_self, error) => reject(error),
+      },
+    });
+    return { answered: answer.then((said) => said.split("\r\n")[0]), heard: () => text };
+  }
+
+  test("accepts nobody, and who has connected meanwhile is answered after it", async () => {
+    const server = serve();
+    const pause = createListenerPause();
+    pause.learn(Number(server.port));
+    for (let round = 0; round < 3; round++) {
+      pause.begin();
+      pause.begin();
+      const clients = await Promise.all(Array.from({ length: 20 }, () => ask(Number(server.port))));
+      for (let n = 0; n < 20; n++) await turn();
+      expect(clients.map(({ heard }) => heard())).toEqual(Array(20).fill(""));
+      pause.end();
+      expect(await Promise.all(clients.map(({ answered }) => answered))).toEqual(Array(20).fill("HTTP/1.1 200 OK"));
+    }
+    await pause.whileClosing(() => server.stop(true));
+  });
+
+  test("gives back its descriptors, and the port, when it is closed meanwhile", async () => {
+    const pause = createListenerPause();
+    const first = serve();
+    const port = Number(first.port);
+    pause.learn(port);
+    await first.stop(true);
+    const before = descriptors();
+    for (let round = 0; round < 5; round++) {
+      const server = serve(port);
+      pause.learn(port);
+      pause.begin();
+      await pause.whileClosing(() => server.stop(true));
+    }
+    // Those of the first one are known to be gone since the second.
+    expect(descriptors()).toBeLessThan(before);
+    expect(ask(port)).rejects.toThrow();
+  });
+
+  test("is one of several that share the port, and nobody is lost when another of them closes", async () => {
+    const pause = createListenerPause();
+    const former = serve();
+    const port = Number(former.port);
+    pause.learn(port);
+    const server = serve(port);
+    pause.learn(port);
+    pause.begin();
+    const clients = await Promise.all(Array.from({ length: 10 }, () => ask(port)));
+    for (let n = 0; n < 10; n++) await turn();
+    expect(clients.map(({ heard }) => heard())).toEqual(Array(10).fill(""));
+    pause.end();
+    expect(await Promise.all(clients.map(({ answered }) => answered))).toEqual(Array(10).fill("HTTP/1.1 200 OK"));
+    await pause.whileClosing(() => former.stop(false));
+    pause.begin();
+    pause.end();
+    expect(await (await ask(port)).answered).toBe("HTTP/1.1 200 OK");
+    await pause.whileClosing(() => server.stop(true));
+  });
+
+  test("that has closed unnoticed is left alone: its descriptor may be somebody else's", async () => {
+    const pause = createListenerPause();
+    const server = serve();
+    pause.learn(Number(server.port));
+    await server.stop(true);
+    const other = serve();
+    pause.begin();
+    expect(await (await ask(Number(other.port))).answered).toBe("HTTP/1.1 200 OK");
+    pause.end();
+    await other.stop(true);
+  });
+});
