@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createAcceptLimit, newConnections, unaskedRequests } from "../../src/http/accept-limit.ts";
 import { createListenerPause } from "../../src/http/listener-pause.ts";
+import { startTestApp } from "../support/test-app.ts";
 
 describe("of one turn of the loop", () => {
   let pauses: string[] = [];
@@ -93,7 +94,27 @@ describe("of one turn of the loop", () => {
 
 const onLinux = process.platform === "linux" ? describe : describe.skip;
 
-onLinux("beside 300 clients that connect at once", () => {
+onLinux("when 300 clients connect at once", () => {
+  /** Each has a connection of its own. */
+  async function askAtOnce(port: number, path: string): Promise<void> {
+    const answers = Array.from({ length: 300 }, async () => {
+      const { promise, resolve, reject } = Promise.withResolvers<string>();
+      const socket = await Bun.connect({
+        hostname: "127.0.0.1",
+        port,
+        socket: {
+          open: (self) => void self.write(`GET ${path} HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`),
+          data: (_self, data) => resolve(data.toString()),
+          close: () => reject(new Error("closed without an answer")),
+        },
+      });
+      const answer = await promise;
+      socket.terminate();
+      return answer;
+    });
+    for (const answer of await Promise.all(answers)) expect(answer).toStartWith("HTTP/1.1 200");
+  }
+
   /** How many requests came in each turn until all clients had their answer. */
   async function requestsOfEachTurn(isLimited: boolean): Promise<number[]> {
     const pause = createListenerPause();
@@ -117,22 +138,7 @@ onLinux("beside 300 clients that connect at once", () => {
       },
     });
     pause.learn(Number(server.port));
-    const answers = Array.from({ length: 300 }, async () => {
-      const { promise, resolve, reject } = Promise.withResolvers<string>();
-      const socket = await Bun.connect({
-        hostname: "127.0.0.1",
-        port: Number(server.port),
-        socket: {
-          open: (self) => void self.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-          data: (_self, data) => resolve(data.toString()),
-          close: () => reject(new Error("closed without an answer")),
-        },
-      });
-      const answer = await promise;
-      socket.terminate();
-      return answer;
-    });
-    for (const answer of await Promise.all(answers)) expect(answer).toStartWith("HTTP/1.1 200");
+    await askAtOnce(Number(server.port), "/");
     await pause.whileClosing(() => server.stop(true));
     return turns;
   }
@@ -145,5 +151,23 @@ onLinux("beside 300 clients that connect at once", () => {
 
   test("without the limit one turn takes most of them, which is why there is one", async () => {
     expect(Math.max(...(await requestsOfEachTurn(false)))).toBeGreaterThan(200);
+  });
+
+  test("the server itself answers them over several turns", async () => {
+    const { url, log, stop } = await startTestApp();
+    let isOver = false;
+    let most = 0;
+    const watched = (async () => {
+      for (let before = log.length; !isOver; before = log.length) {
+        await new Promise((resolve) => setImmediate(resolve));
+        most = Math.max(most, log.length - before);
+      }
+    })();
+    await askAtOnce(Number(new URL(url).port), "/healthz");
+    isOver = true;
+    await watched;
+    expect(log.filter((line) => line.includes("/healthz")).length).toBe(300);
+    expect(most).toBeLessThanOrEqual(unaskedRequests + newConnections);
+    await stop();
   });
 });
