@@ -140,7 +140,7 @@ export function createApi(options: ApiOptions) {
     return routes;
   }
 
-  /** What is refused on every path, before anything else is looked at. */
+  /** Where every request comes first: it is counted, and may be refused, on whatever path, before anything else is looked at. */
   function turnBack(request: Request, server: AddressSource | null): Response | undefined {
     acceptLimit.note(request, server);
     if (isDraining()) return withTransport(turnAway());

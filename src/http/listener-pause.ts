@@ -1,5 +1,5 @@
 import { findListeners, isListening } from "./listening-sockets.ts";
-import { boundLike, closeOnExec, openSocket, portOf, type SocketCalls, socketCalls } from "./socket-calls.ts";
+import { boundLike, closeOnExec, openSocket, type SocketCalls, socketCalls } from "./socket-calls.ts";
 
 /** Keeps the listeners of this process from accepting anybody. Who connects meanwhile waits in the system's queue. */
 export interface ListenerPause {
@@ -23,7 +23,7 @@ interface Place {
 
 /**
  * The run-time offers nothing for this, so for the time of a pause a listener's descriptor stands for another socket with the same
- * address, of which nobody can be accepted (accept(2), `EINVAL`), and another descriptor holds the listener. dup2(2) replaces a
+ * address, of which nobody can be accepted (accept(2), `EINVAL`), and another descriptor holds the listener. dup3(2) replaces a
  * descriptor in one step, and what epoll(7) watches is the socket, so all is as before once that is back in its place.
  */
 export function createListenerPause(): ListenerPause {
@@ -32,7 +32,7 @@ export function createListenerPause(): ListenerPause {
 }
 
 function createSystemPause(calls: SocketCalls): ListenerPause {
-  let port: number | undefined;
+  let port = 0;
   /** All that is needed is opened beforehand: in a flood there may be no descriptor left. */
   let places: Place[] = [];
   let paused: readonly Place[] = [];
@@ -42,7 +42,7 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
       calls.close(standIn);
       calls.close(holder);
     }
-    places = port === undefined ? [] : findListeners(port).flatMap(placeOf);
+    places = [...findListeners(calls, port)].flatMap(placeOf);
   }
 
   /** Where the system refuses it, there is no pause. */
@@ -67,7 +67,7 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
     begin() {
       if (paused.length > 0) return;
       // One that closed unnoticed has left its number to somebody else.
-      paused = places.filter(({ listener }) => portOf(calls, listener) === port && isListening(calls, listener));
+      paused = places.filter(({ listener }) => isListening(calls, listener, port));
       for (const { listener, standIn, holder } of paused) {
         calls.dup3(listener, holder, closeOnExec);
         calls.dup3(standIn, listener, closeOnExec);

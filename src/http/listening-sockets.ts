@@ -1,18 +1,15 @@
 import { ptr } from "bun:ffi";
 import { readdirSync } from "node:fs";
-import { portOf, type SocketCalls, socketCalls, solSocket } from "./socket-calls.ts";
+import { portOf, type SocketCalls, solSocket } from "./socket-calls.ts";
 
-/** The descriptors of this process's listeners on a port; none where the system's calls are not to be had. */
-export function findListeners(port: number): number[] {
-  const calls = socketCalls();
-  if (calls === null) return [];
-  return readdirSync("/proc/self/fd")
-    .map(Number)
-    .filter((descriptor) => portOf(calls, descriptor) === port && isListening(calls, descriptor));
+/** The descriptors of this process's listeners on a port, as they are asked for: there may be thousands of others. */
+export function* findListeners(calls: SocketCalls, port: number): Generator<number> {
+  for (const name of readdirSync("/proc/self/fd")) if (isListening(calls, Number(name), port)) yield Number(name);
 }
 
-/** Whether a descriptor is that of a socket that accepts connections (socket(7), `SO_ACCEPTCONN`). */
-export function isListening(calls: SocketCalls, descriptor: number): boolean {
+/** Whether a descriptor is that of a socket that accepts connections on this port (socket(7), `SO_ACCEPTCONN`). */
+export function isListening(calls: SocketCalls, descriptor: number, port: number): boolean {
+  if (portOf(calls, descriptor) !== port) return false;
   flagBytes[0] = flag.byteLength;
   return calls.getsockopt(descriptor, solSocket, acceptsConnections, ptr(flag), ptr(flagBytes)) === 0 && flag[0] === 1;
 }

@@ -20,7 +20,7 @@ export const canSharePorts = (): boolean => socketCalls() !== null;
 export function steerConnections(port: number, place: number): boolean {
   const calls = socketCalls();
   if (calls === null) return false;
-  const [listener] = findListeners(port);
+  const [listener] = findListeners(calls, port);
   if (listener === undefined) return false;
   const program = new DataView(new ArrayBuffer(instructionBytes));
   program.setUint16(0, returnConstant, true);
