@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createAcceptLimit, newConnections, unaskedRequests } from "../../src/http/accept-limit.ts";
 import { createListenerPause } from "../../src/http/listener-pause.ts";
+import { connectRaw } from "../support/raw-peer.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 describe("of one turn of the loop", () => {
@@ -96,23 +97,10 @@ const onLinux = process.platform === "linux" ? describe : describe.skip;
 
 onLinux("when 300 clients connect at once", () => {
   /** Each has a connection of its own. */
-  async function askAtOnce(port: number, path: string): Promise<void> {
-    const answers = Array.from({ length: 300 }, async () => {
-      const { promise, resolve, reject } = Promise.withResolvers<string>();
-      const socket = await Bun.connect({
-        hostname: "127.0.0.1",
-        port,
-        socket: {
-          open: (self) => void self.write(`GET ${path} HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`),
-          data: (_self, data) => resolve(data.toString()),
-          close: () => reject(new Error("closed without an answer")),
-        },
-      });
-      const answer = await promise;
-      socket.terminate();
-      return answer;
-    });
-    for (const answer of await Promise.all(answers)) expect(answer).toStartWith("HTTP/1.1 200");
+  async function askAtOnce(url: string, path: string): Promise<void> {
+    const clients = await Promise.all(Array.from({ length: 300 }, () => connectRaw(url)));
+    for (const client of clients) client.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+    for (const { closed } of clients) expect(await closed).toStartWith("HTTP/1.1 200");
   }
 
   /** How many requests came in each turn until all clients had their answer. */
@@ -138,7 +126,7 @@ onLinux("when 300 clients connect at once", () => {
       },
     });
     pause.learn(Number(server.port));
-    await askAtOnce(Number(server.port), "/");
+    await askAtOnce(server.url.href, "/");
     await pause.whileClosing(() => server.stop(true));
     return turns;
   }
@@ -163,11 +151,11 @@ onLinux("when 300 clients connect at once", () => {
         most = Math.max(most, log.length - before);
       }
     })();
-    await askAtOnce(Number(new URL(url).port), "/healthz");
+    await askAtOnce(url, "/healthz");
     isOver = true;
     await watched;
+    await stop();
     expect(log.filter((line) => line.includes("/healthz")).length).toBe(300);
     expect(most).toBeLessThanOrEqual(unaskedRequests + newConnections);
-    await stop();
   });
 });
