@@ -13,7 +13,6 @@ import { backendVariable, databaseVariable, hasOwnServer, startFastServer } from
  * Every stage runs, also after one that failed, but for those of the executable when there is none. The last line counts
  * them all. `--seeds N` sets how many histories of deliveries are simulated, `--histories N` how many of payments at most:
  * those go on until the others have ended. `--postgres` runs all tests of the API over PostgreSQL, and nothing else.
- * `--update-timings` writes down how long each file takes.
  *
  *   lint ─▶ types ─▶ web types ─▶ dashboard ─▶ tests ─▶ postgres ─▶ build ─▶ executable ─▶ crash ─▶ browser
  *   deliveries ─▶ billers ─▶ payments      on the time that those leave over: most of them wait as long as they work
@@ -66,7 +65,6 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "1000" },
     histories: { type: "string", default: String(leastHistories) },
     postgres: { type: "boolean", default: false },
-    "update-timings": { type: "boolean", default: false },
   },
 });
 /** Of two billers on PostgreSQL: a third of a minute of one core. */
@@ -256,8 +254,11 @@ async function raceBillers(): Promise<Outcome> {
 /** Of a test, however busy the machine is. */
 const timeout = "--timeout=120000";
 
-/** How long each file takes, so that the longest begin first: one of three and a half minutes would be last, and alone. */
-const timings = ["--timings=test/timings.json", ...(values["update-timings"] ? ["--update-timings"] : [])];
+/**
+ * How long each file takes, so that the longest begin first: one of three and a half minutes would be last, and alone. With
+ * `--update-timings` beside it, `bun test` writes down what it measures.
+ */
+const timings = "--timings=test/timings.json";
 
 /** Files that may be run again: where more fail, it is not the machine. */
 const mostRepeated = 3;
@@ -276,7 +277,7 @@ async function runTests(
   try {
     const { succeeded, text } = await runTool(
       "bun",
-      ["test", ...selection, ...options, ...timings, timeout, "--reporter=junit", `--reporter-outfile=${report}`],
+      ["test", ...selection, ...options, timings, timeout, "--reporter=junit", `--reporter-outfile=${report}`],
       { env },
     );
     if (!existsSync(report)) return failure(text, "bun test left no report");
