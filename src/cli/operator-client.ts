@@ -44,7 +44,7 @@ export function runningServer(dataDir: string): Whereabouts | null {
   return server !== null && isAlive(server) ? server : null;
 }
 
-/** By number where it has no name, as in a container; the run-time then calls every user "unknown". */
+/** By number where it has no name, as in a container; the runtime then calls every user "unknown". */
 function userName(): string {
   try {
     const { username, uid } = userInfo();

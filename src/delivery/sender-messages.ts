@@ -7,7 +7,7 @@ import type { Listener } from "./network/own-listeners.ts";
 
 /**
  * What `sender-thread.ts` and `sender-worker.ts` say to each other. Many attempts share a message, and what is said of each goes as
- * JSON: 15 orders and their answers take 40 µs of each thread that way, and 70 as objects that the run-time clones.
+ * JSON: 15 orders and their answers take 40 µs of each thread that way, and 70 as objects that the runtime clones.
  */
 export type SenderMessage =
   | { kind: "open"; settings: SenderSettings }

@@ -9,7 +9,7 @@ import { portOf, type SocketCalls, socketCalls } from "./socket-calls.ts";
  * connection stays readable, and a core is busy with that while nobody gets in, no file opens and no delivery dials. Its own
  * `closeIdleConnections` closes those that wait for their next request, and leaves those that never made one, which are
  * what a flood consists of. So on Linux the system is asked which they are, and they are shut down by its own call; the
- * run-time then sees an ordinary end.
+ * runtime then sees an ordinary end.
  */
 export interface ConnectionShedder {
   /**

@@ -3,10 +3,10 @@ import { boundLike, closeOnExec, openSocket, type SocketCalls, socketCalls } fro
 
 /** Keeps the listeners of this process from accepting anybody. Who connects meanwhile waits in the system's queue. */
 export interface ListenerPause {
-  /** Until `end`, which has to come before the run-time closes a listener. */
+  /** Until `end`, which has to come before the runtime closes a listener. */
   begin(): void;
   end(): void;
-  /** Closes a listener in order: the run-time must find it under its descriptor. */
+  /** Closes a listener in order: the runtime must find it under its descriptor. */
   whileClosing<T>(close: () => T): T;
   /** To be called when a listener has begun on this port. */
   learn(port: number): void;
@@ -22,7 +22,7 @@ interface Place {
 }
 
 /**
- * The run-time offers nothing for this, so for the time of a pause a listener's descriptor stands for another socket with the same
+ * The runtime offers nothing for this, so for the time of a pause a listener's descriptor stands for another socket with the same
  * address, of which nobody can be accepted (accept(2), `EINVAL`), and another descriptor holds the listener. dup3(2) replaces a
  * descriptor in one step, and what epoll(7) watches is the socket, so all is as before once that is back in its place.
  */

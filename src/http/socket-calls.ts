@@ -12,7 +12,7 @@ const signatures = {
   dup3: { args: ["i32", "i32", "i32"], returns: "i32" },
 } as const;
 
-/** What the run-time does not offer of sockets: the system's own calls, by descriptor. */
+/** What the runtime does not offer of sockets: the system's own calls, by descriptor. */
 export type SocketCalls = ReturnType<typeof dlopen<typeof signatures>>["symbols"];
 
 /** In the order of Linux's C libraries: glibc, musl on both processors. */
@@ -20,7 +20,7 @@ const libraryNames = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.s
 
 let opened: SocketCalls | null | undefined;
 
-/** The library is in memory already, so this needs no descriptor. Null: not Linux, and the run-time's own means must do. */
+/** The library is in memory already, so this needs no descriptor. Null: not Linux, and the runtime's own means must do. */
 export function socketCalls(): SocketCalls | null {
   if (opened === undefined) opened = open();
   return opened;

@@ -10,7 +10,7 @@ export interface Descriptors {
  * Counts the descriptors; null where the system does not tell (all but Linux). Reading takes a descriptor itself, so it
  * fails when there is none left.
  *
- * The limit is the hard one: the run-time raises the soft limit to it as it starts.
+ * The limit is the hard one: the runtime raises the soft limit to it as it starts.
  */
 export function countDescriptors(): Descriptors | null {
   const limit = descriptorLimit();

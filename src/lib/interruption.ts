@@ -10,7 +10,7 @@ export interface InterruptionListener {
 }
 
 /**
- * Breaks off many that come and go. To listen to a signal of the run-time and to leave it again is 1 µs of an attempt under full load,
+ * Breaks off many that come and go. To listen to a signal of the runtime and to leave it again is 1 µs of an attempt under full load,
  * and more the more listen.
  */
 export class Interrupter implements Interruption {

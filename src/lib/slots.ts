@@ -4,7 +4,7 @@ const mostPlaces = 2 ** 20;
 /**
  * Values that come and go with every event, by numbers that `Slots` gives.
  *
- * A `Map` whose keys come and go is built anew every few dozen of them, and the run-time's collector keeps each table that was
+ * A `Map` whose keys come and go is built anew every few dozen of them, and the runtime's collector keeps each table that was
  * given up, with what was in it then, until it collects everything: at 4,000 events a second 4 MB more each time, five times a
  * second. Here a place is used again.
  */

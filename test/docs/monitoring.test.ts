@@ -54,7 +54,7 @@ const expressions = [
   ...annotations.list.map(({ target }) => target.expr),
 ];
 
-/** Names of series in an expression: ours, and the run-time's. */
+/** Names of series in an expression: ours, and the runtime's. */
 const seriesIn = (expr: string) => [...expr.matchAll(/\b(?:postrider|process)_\w+|\bup\b/g)].map(([name]) => name);
 
 const promtool = Bun.which("promtool");

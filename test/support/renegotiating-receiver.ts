@@ -11,7 +11,7 @@ export const renegotiations: readonly RenegotiationRow[] = [
 
 const node = Bun.which("node");
 
-/** The run-time's own TLS cannot ask for it as a server, that of Node.js can. */
+/** The runtime's own TLS cannot ask for it as a server, that of Node.js can. */
 export const canRenegotiate =
   node !== null && Bun.spawnSync([node, "-p", "process.versions.bun ?? 'node'"]).stdout.toString().trim() === "node";
 

@@ -35,7 +35,7 @@ export interface RequestBytes {
 const maxHeadBytes = 16 * 1024;
 
 /**
- * What is read at once goes to the parser in pieces, and no further once the connection has been ended: the run-time reads
+ * What is read at once goes to the parser in pieces, and no further once the connection has been ended: the runtime reads
  * up to 512 KiB, and the parser works through what it is given whatever becomes of the request. A receiver that pours out
  * 1xx answers was heard 4,500 times before it was cut off at the hundredth, and 200 such attempts took 64 MB.
  */
@@ -49,7 +49,7 @@ const hangUp = Object.assign(new Error("The other end hung up"), { code: "ECONNR
 
 /**
  * A connection to a receiver, which has one request under way at a time: HTTP/1.1 straight on the socket, with the parser
- * of the run-time (llhttp). Its `node:http` makes four streams and a dozen events of each request, at 20 of 32 µs.
+ * of the runtime (llhttp). Its `node:http` makes four streams and a dozen events of each request, at 20 of 32 µs.
  *
  *   opened ──socket──▶ ready ──send──▶ under way ──answer complete, and all sent──▶ kept ──send──▶ …
  *                                          └──end, error, an answer that makes no sense──▶ over

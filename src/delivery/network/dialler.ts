@@ -29,7 +29,7 @@ export type Dial = (destination: Destination, connection: Connection) => void;
 
 /**
  * How long one address of several has to connect before the next one is tried; the last one has all the time that is
- * left. The run-time's 250 ms is less than a round trip around the world.
+ * left. The runtime's 250 ms is less than a round trip around the world.
  */
 const addressTimeoutMs = 500;
 

@@ -1,4 +1,4 @@
-/** The run-time's HTTP parser (llhttp), which its own `node:http` is built on; it comes without types. */
+/** The runtime's HTTP parser (llhttp), which its own `node:http` is built on; it comes without types. */
 declare module "node:_http_common" {
   /** What is wrong with an answer; its code begins with "HPE_". */
   type ParseError = Error & { code: string };

@@ -19,7 +19,7 @@ interface Found {
 }
 
 /**
- * Names the cause of an error of a socket, of TLS or of the parser. It goes by codes: messages of the run-time carry addresses
+ * Names the cause of an error of a socket, of TLS or of the parser. It goes by codes: messages of the runtime carry addresses
  * and names, and which address was refused or reached must not leak (hazards, section 1.2). `handshaking` says whether
  * the connection was still to be secured: a peer that hangs up has the same code before and after.
  */
@@ -37,7 +37,7 @@ export function readFailure(error: unknown, handshaking: boolean): Found {
 /** Whether nobody vouches for the certificate: that does not pass with time. */
 export const isDistrust = (error: unknown): boolean => codeOf(error) in certificateFaults;
 
-/** Of BoringSSL and of the run-time's own checks. */
+/** Of BoringSSL and of the runtime's own checks. */
 const tlsCode = /^(?:ERR_SSL|ERR_TLS|ERR_OSSL|CERT_)/;
 
 const socketCauses: Record<string, NoResponseCause | undefined> = {

@@ -32,7 +32,7 @@ const warmupSeconds = 10;
 /** For what is still to be done after the start. */
 const startSeconds = 10;
 
-/** Until the run-time's collector rests: it looks once a second for 30 s after memory has changed. */
+/** Until the runtime's collector rests: it looks once a second for 30 s after memory has changed. */
 const restSeconds = 40;
 
 await runBench({ name: "bench:little", readOptions, run: benchLittle });
