@@ -30,6 +30,7 @@ import keptOtherwise from "../../../drizzle/sqlite/migrations/0027_kept_otherwis
 import mail from "../../../drizzle/sqlite/migrations/0028_mail.sql" with { type: "text" };
 import payloadsErased from "../../../drizzle/sqlite/migrations/0029_payloads_erased.sql" with { type: "text" };
 import filed from "../../../drizzle/sqlite/migrations/0030_filed.sql" with { type: "text" };
+import checkedState from "../../../drizzle/sqlite/migrations/0031_checked_state.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
@@ -82,6 +83,7 @@ export const migrations: readonly Migration[] = [
   { name: "0028_mail", sql: mail },
   { name: "0029_payloads_erased", sql: payloadsErased },
   { name: "0030_filed", sql: filed, moves: { delivery: "deliveries" } },
+  { name: "0031_checked_state", sql: checkedState },
 ];
 
 /**

@@ -60,8 +60,8 @@ describe("query plans", () => {
     return client;
   }
 
-  /** The plans of every statement that `run` sends, with the statement. */
-  function plansOf(run: (client: Database) => void, client = openEmpty()): string[] {
+  /** Every statement that `run` sends. */
+  function statementsOf(run: (client: Database) => void, client: Database): string[] {
     const statements: string[] = [];
     const recording = new Proxy(client, {
       get(target, name) {
@@ -75,7 +75,12 @@ describe("query plans", () => {
       },
     });
     run(recording);
-    return statements.map((sql) => {
+    return statements;
+  }
+
+  /** The plans of every statement that `run` sends. */
+  function plansOf(run: (client: Database) => void, client = openEmpty()): string[] {
+    return statementsOf(run, client).map((sql) => {
       const numbered = [...sql.matchAll(/\?(\d+)/g)].map(([, number]) => Number(number));
       const length = Math.max(0, ...numbered) || [...sql.matchAll(/\?/g)].length;
       const steps = client
@@ -244,6 +249,27 @@ describe("query plans", () => {
       /SCAN (event|d|delivery|attempt|replay|idempotency|stat|webhook|tenant|signing_\w+|login_address|sandbox_\w+|inbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
     expect(plans.filter((plan) => growing.test(plan))).toEqual([]);
     expect(plans.filter((plan) => plan.includes("TEMP B-TREE") && !plan.includes("replay_to_queue"))).toEqual([]);
+  });
+
+  test("no row of an event is written by way of a temporary table", () => {
+    const client = openEmpty();
+    const statements = statementsOf((recording) => {
+      const connection = connectionTo(recording);
+      const ledger = createReplayLedger(recording);
+      const failures = createFailureLedger(recording);
+      const waiting = createWaitingRecords(connection, ledger, failures);
+      deliveryVerbs(connection, ledger, failures, waiting, { mayGrow: () => true });
+      acceptanceVerbs(connection, failures, { mayGrow: () => true });
+    }, client);
+    const writes = statements.filter((sql) =>
+      /^\s*(insert into|update) (event|delivery|attempt|tenant_usage)\b/.test(sql),
+    );
+    expect(writes.length).toBeGreaterThan(8);
+    const viaTable = writes.filter((sql) => {
+      const steps = client.query<{ opcode: string }, []>(`explain ${sql}`).all();
+      return steps.some(({ opcode }) => opcode === "OpenEphemeral");
+    });
+    expect(viaTable).toEqual([]);
   });
 
   test("groups of failures are read by the group, and their events inside an index", () => {
