@@ -34,8 +34,12 @@ export interface Filing {
   close(): Promise<void>;
 }
 
-/** For so long nobody sees that a record is not listed: whoever asks has it filed. */
-const fileAfterMs = 250;
+/**
+ * A look comes each so often, and files what was there at the look before: by then nearly all has been settled, and what is
+ * filed before that is moved from one place of `delivery_by_state` to another. Nobody sees that a record is not listed, since
+ * whoever asks has it filed.
+ */
+const lookEachMs = 250;
 
 /** Records in one job of the writer: a millisecond of it. */
 const recordsAtOnce = 250;
@@ -48,6 +52,14 @@ const mostWaiting = 10_000;
 
 /** After a failure, which a full disk may be. */
 const retryAfterMs = 1_000;
+
+/** Records of an account: so many at most, with keys up to this one. */
+interface Some {
+  readonly limit: number;
+  readonly upTo: number;
+}
+
+const all: Some = { limit: Number.POSITIVE_INFINITY, upTo: Number.POSITIVE_INFINITY };
 
 interface FilingDeps {
   client: Database;
@@ -64,6 +76,8 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
   const waiting = new Map<number, number[]>();
   let records = 0;
   let lastAdded = 0;
+  /** As `lastAdded` was at the latest look. */
+  let seenTo = 0;
   let cancel: (() => void) | null = null;
   let closed = false;
   for (const { key, tenantKey } of statements.unfiled.all()) add(tenantKey, key);
@@ -74,13 +88,14 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
     else waiting.set(tenantKey, [deliveryKey]);
     records += 1;
     lastAdded = deliveryKey;
-    cancel ??= clock.after(fileAfterMs, fileAll);
+    cancel ??= clock.after(lookEachMs, look);
   }
 
-  function take(tx: WriteTransaction, tenantKey: number, limit = Number.POSITIVE_INFINITY): readonly number[] {
+  function take(tx: WriteTransaction, tenantKey: number, { limit, upTo }: Some = all): readonly number[] {
     const keys = waiting.get(tenantKey);
     if (!keys) return [];
-    const some = keys.splice(0, limit);
+    const newer = keys.findIndex((key) => key > upTo);
+    const some = keys.splice(0, Math.min(limit, newer === -1 ? keys.length : newer));
     if (keys.length === 0) waiting.delete(tenantKey);
     records -= some.length;
     tx.ifUndone(() => {
@@ -90,46 +105,46 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
     return some;
   }
 
-  function file(tx: WriteTransaction, tenantKey: number, limit?: number): number {
-    const some = take(tx, tenantKey, limit);
+  function file(tx: WriteTransaction, tenantKey: number, which?: Some): number {
+    const some = take(tx, tenantKey, which);
     for (const key of some) {
       if (!fileOne(statements, key)) reportDamage(`A record in the lists of the account with the key ${tenantKey}`);
     }
     return some.length;
   }
 
-  /** Of some of these accounts, which are taken from the list. */
-  function fileSome(tx: WriteTransaction, tenantKeys: number[]): void {
+  /** Of some of these accounts, which are taken from the list, the records up to this key. */
+  function fileSome(tx: WriteTransaction, tenantKeys: number[], upTo: number): void {
     const taken = [...tenantKeys];
     tx.ifUndone(() => tenantKeys.splice(0, tenantKeys.length, ...taken));
     for (let left = recordsAtOnce; left > 0; ) {
       const [tenantKey] = tenantKeys;
       if (tenantKey === undefined) return;
-      left -= file(tx, tenantKey, left);
+      left -= file(tx, tenantKey, { limit: left, upTo });
       if (left > 0) tenantKeys.shift();
     }
   }
 
-  function fileAll(): void {
+  function look(): void {
     cancel = null;
-    fileWaiting().then(
-      () => goOn(fileAfterMs),
+    const upTo = seenTo;
+    seenTo = lastAdded;
+    fileUpTo(upTo).then(
+      () => goOn(lookEachMs),
       () => goOn(retryAfterMs),
     );
   }
 
   function goOn(afterMs: number): void {
-    if (waiting.size > 0 && !closed) cancel ??= clock.after(afterMs, fileAll);
+    if (waiting.size > 0 && !closed) cancel ??= clock.after(afterMs, look);
   }
 
-  /** All accounts that wait now, each with what it has when its turn comes. */
-  async function fileWaiting(): Promise<void> {
-    const tenantKeys = [...waiting.keys()];
-    const filedTo = lastAdded;
+  async function fileUpTo(upTo: number): Promise<void> {
+    const tenantKeys = [...waiting].flatMap(([tenantKey, [oldest = upTo]]) => (oldest <= upTo ? [tenantKey] : []));
     while (tenantKeys.length > 0) {
       await writer.submit<void>((tx) => {
-        fileSome(tx, tenantKeys);
-        if (tenantKeys.length === 0) statements.mark.run(filedTo);
+        fileSome(tx, tenantKeys, upTo);
+        if (tenantKeys.length === 0) statements.mark.run(upTo);
       }, "patient");
     }
   }
@@ -138,7 +153,7 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
   async function fileOf(tenantKey: number): Promise<void> {
     let left = waiting.get(tenantKey)?.length ?? 0;
     while (left > 0) {
-      const filed = await writer.submit<number>((tx) => file(tx, tenantKey, recordsAtOnce));
+      const filed = await writer.submit<number>((tx) => file(tx, tenantKey, { limit: recordsAtOnce, upTo: lastAdded }));
       left = filed === 0 ? 0 : left - filed;
     }
   }
