@@ -1,4 +1,4 @@
-import { sendDatagram } from "./http/socket-calls.ts";
+import { sendDatagram } from "./lib/socket-calls.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { socketCalls } from "../src/http/socket-calls.ts";
+import { socketCalls } from "../src/lib/socket-calls.ts";
 import { endsWithThisProcess, tellSupervisor } from "../src/supervisor.ts";
 
 /** As systemd does: a datagram socket in the file system. */

@@ -1,6 +1,6 @@
 import { ptr } from "bun:ffi";
 import { readdirSync } from "node:fs";
-import { portOf, type SocketCalls, socketCalls } from "./socket-calls.ts";
+import { portOf, type SocketCalls, socketCalls } from "../lib/socket-calls.ts";
 
 /**
  * Closes connections of clients that do nothing, when there are too few descriptors left for those that do.

@@ -1,5 +1,5 @@
+import { boundLike, closeOnExec, openSocket, type SocketCalls, socketCalls } from "../lib/socket-calls.ts";
 import { findListeners, isListening } from "./listening-sockets.ts";
-import { boundLike, closeOnExec, openSocket, type SocketCalls, socketCalls } from "./socket-calls.ts";
 
 /** Keeps the listeners of this process from accepting anybody. Who connects meanwhile waits in the system's queue. */
 export interface ListenerPause {

@@ -1,6 +1,6 @@
 import { ptr } from "bun:ffi";
 import { readdirSync } from "node:fs";
-import { portOf, type SocketCalls, solSocket } from "./socket-calls.ts";
+import { portOf, type SocketCalls, solSocket } from "../lib/socket-calls.ts";
 
 /** The descriptors of this process's listeners on a port, as they are asked for: there may be thousands of others. */
 export function* findListeners(calls: SocketCalls, port: number): Generator<number> {

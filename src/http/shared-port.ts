@@ -1,6 +1,6 @@
 import { ptr } from "bun:ffi";
+import { socketCalls, solSocket } from "../lib/socket-calls.ts";
 import { findListeners } from "./listening-sockets.ts";
-import { socketCalls, solSocket } from "./socket-calls.ts";
 
 /** Whether several listeners can share a port here, and `steerConnections` say which of them gets what comes. */
 export const canSharePorts = (): boolean => socketCalls() !== null;
