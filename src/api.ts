@@ -2,7 +2,7 @@ import { staticPlugin } from "@elysiajs/static";
 import type { BunRequest } from "bun";
 import { Elysia } from "elysia";
 import { DomainError, notFound, shuttingDown } from "./domain/errors.ts";
-import type { AcceptLimit, AddressSource } from "./http/accept-limit.ts";
+import type { AddressSource } from "./http/accept-limit.ts";
 import type { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { assetHeaders } from "./http/dashboard-routes.ts";
 import { documentPath } from "./http/document/path.ts";
@@ -51,8 +51,8 @@ export interface ApiOptions {
   isDraining(): boolean;
   /** Another listener takes connections: each answer is the last one of its own. */
   isMoving(): boolean;
-  /** Is told of every request. */
-  acceptLimit: AcceptLimit;
+  /** Is told of every request, before anything else is looked at. */
+  noteRequest(request: Request, server: AddressSource | null): void;
   /** The client's address of a request that another listener of ours took; null: there is none. */
   addressOf: ((request: Request) => string | undefined) | null;
   /** @default idleTimeoutSeconds */
@@ -74,7 +74,7 @@ export function createApi(options: ApiOptions) {
     idleTimeout = idleTimeoutSeconds,
     isSelling,
   } = options;
-  const { acceptLimit, addressOf, sealedPaths, unknownPage, publicUrl, onRefusal } = options;
+  const { noteRequest, addressOf, sealedPaths, unknownPage, publicUrl, onRefusal } = options;
   const transportHeaders = Object.entries(options.transportHeaders ?? {});
   const api = new Elysia({
     serve: {
@@ -142,7 +142,7 @@ export function createApi(options: ApiOptions) {
 
   /** Where every request comes first: it is counted, and may be refused, on whatever path, before anything else is looked at. */
   function turnBack(request: Request, server: AddressSource | null): Response | undefined {
-    acceptLimit.note(request, server);
+    noteRequest(request, server);
     if (isDraining()) return withTransport(turnAway());
     const refusal =
       refuseMalformed(request) ??

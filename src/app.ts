@@ -462,6 +462,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     log,
     metrics,
+    onRequest: machine.descriptors.noteRequest,
     reception: deps.reception ?? null,
     idleTimeout,
   });

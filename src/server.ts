@@ -43,6 +43,8 @@ export interface ServerDeps {
   clock: Clock;
   log: Log;
   metrics: Metrics;
+  /** Is told that a request has come. */
+  onRequest(): void;
   /** See `Reception`; null: no server was here before. */
   reception: Reception | null;
   /** Seconds. @default idleTimeoutSeconds */
@@ -51,7 +53,7 @@ export interface ServerDeps {
 
 export function createServer(deps: ServerDeps): Server {
   const { endpoints, authenticate, answers, config, publicUrl, clock, log, metrics, idleTimeout } = deps;
-  const { assetsFolder, unknownPage, reception } = deps;
+  const { assetsFolder, unknownPage, onRequest, reception } = deps;
   const addressOf = createClientAddress(config.trustedProxies);
   const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const transportHeaders = transportHeadersOf(config);
@@ -73,6 +75,7 @@ export function createServer(deps: ServerDeps): Server {
     monotonicMs: clock.monotonicMs,
   });
   const pause = createListenerPause();
+  const acceptLimit = createAcceptLimit({ pause, monotonicMs: clock.monotonicMs });
   const api = createApi({
     endpoints,
     respond,
@@ -86,7 +89,10 @@ export function createServer(deps: ServerDeps): Server {
     transportHeaders,
     isDraining: () => draining,
     isMoving: () => moving,
-    acceptLimit: createAcceptLimit({ pause, monotonicMs: clock.monotonicMs }),
+    noteRequest(request, source) {
+      acceptLimit.note(request, source);
+      onRequest();
+    },
     addressOf: reception?.addressOf ?? null,
     onRefusal: metrics.refused,
     ...(idleTimeout !== undefined && { idleTimeout }),

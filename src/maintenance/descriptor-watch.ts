@@ -2,14 +2,21 @@ import type { Clock } from "../lib/clock.ts";
 import { countDescriptors, createReserveDescriptor, type Descriptors } from "../lib/descriptors.ts";
 import type { Log } from "../lib/log.ts";
 
-/** A look costs 5 µs, an open and a close; but each wakes up two threads of a server that has nothing to do. */
+/** A look costs some µs, a socket and its close; but each wakes up two threads of a server that has nothing to do. */
 const shortestPauseMs = 250;
 const longestPauseMs = 30_000;
 
 /** One thread takes 8.4 connections in a millisecond (two cores, measured): before all are taken there is a look. */
 const takenPerMs = 10;
 
-const pauseMs = (free: number) => Math.min(Math.max(free / takenPerMs, shortestPauseMs), longestPauseMs);
+/** By how much longer a server at rest waits. Connections that bring no request may use up all of them meanwhile; then the next
+ * ones wait in the system's queue for as long, and it has nothing else to do. */
+const restFactor = 4;
+
+const pauseMs = (free: number, isResting: boolean) => {
+  const untilTaken = Math.max(free / takenPerMs, shortestPauseMs);
+  return Math.min(isResting ? untilTaken * restFactor : untilTaken, longestPauseMs);
+};
 
 /** With fewer free descriptors than this, connections are closed: a quarter of all, within these bounds. */
 const smallestReserve = 16;
@@ -32,6 +39,8 @@ export interface DescriptorWatchDeps {
 export interface DescriptorWatch {
   start(): void;
   stop(): void;
+  /** A request has come, so the server is not at rest. */
+  noteRequest(): void;
   count(): Descriptors | null;
 }
 
@@ -53,12 +62,22 @@ export function createDescriptorWatch({
   const lowest = lowestFree ?? reserve.lowestFree;
   const counted = () => reserve.lend(count);
   let cancel: (() => void) | null = null;
+  let isUsed = false;
+  /** Of a server at rest that waits for its next look: ends the rest. */
+  let wake: (() => void) | null = null;
   let episode: { since: number; lastAt: number; closed: number } | null = null;
 
   function look(limit: number): void {
     const kept = Math.min(Math.max(Math.floor(limit / 4), smallestReserve), largestReserve);
     const next = lowest(limit);
-    cancel = clock.after(episode === null ? pauseMs(limit - next) : shortestPauseMs, () => look(limit));
+    const lookAfter = (delayMs: number) => {
+      cancel?.();
+      cancel = clock.after(delayMs, () => look(limit));
+    };
+    const isResting = !isUsed && episode === null;
+    isUsed = false;
+    wake = isResting ? () => lookAfter(pauseMs(limit - next, false)) : null;
+    lookAfter(episode === null ? pauseMs(limit - next, isResting) : shortestPauseMs);
     if (next >= limit - kept) relieve(kept);
     else if (episode !== null && clock.monotonicMs() - episode.lastAt >= calmMs) end(episode);
   }
@@ -96,8 +115,14 @@ export function createDescriptorWatch({
       if (limit !== undefined) look(limit);
     },
     stop() {
+      wake = null;
       cancel?.();
       reserve.release();
+    },
+    noteRequest() {
+      isUsed = true;
+      wake?.();
+      wake = null;
     },
     count: counted,
   };

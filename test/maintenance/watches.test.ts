@@ -201,6 +201,7 @@ describe("descriptors that run short", () => {
     const { clock, lines, table, watch } = setUp();
     clock.advance(10_000);
     expect(table.asked).toEqual([]);
+    watch.noteRequest();
     table.open = 990;
     table.idle = 900;
     clock.advance(250);
@@ -218,6 +219,7 @@ describe("descriptors that run short", () => {
 
   test("a flood that goes on is one episode", () => {
     const { clock, events, table, watch } = setUp();
+    watch.noteRequest();
     for (let i = 0; i < 100; i++) {
       table.open = 990;
       table.idle = 900;
@@ -229,21 +231,49 @@ describe("descriptors that run short", () => {
   });
 
   test.each([
-    [1_000_000, 30_000],
-    [20_000, 2_000],
-    [2_400, 250],
-  ])("are looked for when %i are free, every %i ms", (free, everyMs) => {
+    [1_000_000, 30_000, 30_000],
+    [20_000, 2_000, 8_000],
+    [2_400, 250, 1_000],
+  ])("are looked for when %i are free, every %i ms, and at rest every %i ms", (free, everyMs, atRestMs) => {
+    for (const [isUsed, pauseMs] of [
+      [true, everyMs],
+      [false, atRestMs],
+    ] as const) {
+      const limit = 2_000_000;
+      const { clock, table, watch } = setUp(limit);
+      table.open = limit - free;
+      if (isUsed) watch.noteRequest();
+      // Of a million, as it starts.
+      clock.advance(30_000);
+      table.open = limit - 10;
+      clock.advance(pauseMs - 1);
+      expect(table.asked).toEqual([]);
+      clock.advance(1);
+      expect(table.asked).toHaveLength(1);
+      watch.stop();
+      expect(clock.timers).toBe(0);
+    }
+  });
+
+  test("are looked for sooner as soon as a request ends the rest, and at rest again when none has come", () => {
     const limit = 2_000_000;
     const { clock, table, watch } = setUp(limit);
-    table.open = limit - free;
-    // Of a million, as it starts.
+    table.open = limit - 20_000;
     clock.advance(30_000);
-    table.open = limit - 10;
-    clock.advance(everyMs - 1);
-    expect(table.asked).toEqual([]);
-    clock.advance(1);
-    expect(table.asked).toHaveLength(1);
+    clock.advance(1_000);
+    watch.noteRequest();
+    expect(clock.nextTimerMs).toBe(2_000);
+    clock.advance(1_000);
+    // Not put off by the next one.
+    watch.noteRequest();
+    expect(clock.nextTimerMs).toBe(1_000);
+    clock.advance(1_000);
+    expect(clock.nextTimerMs).toBe(2_000);
+    clock.advance(2_000);
+    expect(clock.nextTimerMs).toBe(8_000);
     watch.stop();
+    watch.noteRequest();
+    expect(clock.timers).toBe(0);
   });
 
   test("where the system does not tell, nothing is done", () => {

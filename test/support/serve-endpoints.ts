@@ -30,7 +30,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
     isDraining: () => false,
     isMoving: () => false,
     isSelling: true,
-    acceptLimit: { note() {} },
+    noteRequest() {},
     addressOf: null,
     ...options,
   });
