@@ -195,6 +195,15 @@ export function deliveryVerbs(
   /** Removed and disabled webhooks of which something that waits cannot be written. */
   const undrainable = new Set<number>();
 
+  /** The next webhook whose records are to fail, and why. */
+  function draining() {
+    const but = JSON.stringify([...undrainable]);
+    const removed = selectRemoved.get(but);
+    if (removed) return { key: removed.key, failure: webhookRemoved };
+    const disabled = selectDisabled.get(but);
+    return disabled && { key: disabled.key, failure: webhookDisabled };
+  }
+
   return {
     async settle(settlement, isAwaited = true) {
       const { delivery } = settlement;
@@ -229,14 +238,8 @@ export function deliveryVerbs(
       }),
 
     async failUndeliverable(limit) {
+      if (draining() === null) return false;
       let key: number | null = null;
-      const draining = () => {
-        const but = JSON.stringify([...undrainable]);
-        const removed = selectRemoved.get(but);
-        if (removed) return { key: removed.key, failure: webhookRemoved };
-        const disabled = selectDisabled.get(but);
-        return disabled && { key: disabled.key, failure: webhookDisabled };
-      };
       try {
         return await writer.submit<boolean>((tx) => {
           const found = draining();

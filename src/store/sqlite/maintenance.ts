@@ -68,14 +68,14 @@ export function maintenanceVerbs(
   const deleteTenant = client.prepare("delete from tenant where key = ?1");
 
   const outlived = [
-    { statement: deleteUpTo(client, "idempotency", "created_at"), ageMs: idempotencyLifetimeMs },
-    { statement: deleteUpTo(client, "login_address", "last_login_at"), ageMs: knownAddressLifetimeMs },
-    { statement: deleteUpTo(client, "ended_session", "expires_at"), ageMs: 0 },
-    { statement: deleteUpTo(client, "signing_key", "retires_at"), ageMs: 0 },
-    { statement: deleteUpTo(client, "signing_secret", "expires_at"), ageMs: 0 },
-    { statement: deleteUpTo(client, "audit", "at"), ageMs: auditLifetimeMs },
-    { statement: deleteUpTo(client, "password_reset", "expires_at"), ageMs: 0 },
-    { statement: deleteUpTo(client, "mail", "sent_at", "due_at is null and"), ageMs: mailRules.intervalMs },
+    { ...upTo(client, "idempotency", "created_at"), ageMs: idempotencyLifetimeMs },
+    { ...upTo(client, "login_address", "last_login_at"), ageMs: knownAddressLifetimeMs },
+    { ...upTo(client, "ended_session", "expires_at"), ageMs: 0 },
+    { ...upTo(client, "signing_key", "retires_at"), ageMs: 0 },
+    { ...upTo(client, "signing_secret", "expires_at"), ageMs: 0 },
+    { ...upTo(client, "audit", "at"), ageMs: auditLifetimeMs },
+    { ...upTo(client, "password_reset", "expires_at"), ageMs: 0 },
+    { ...upTo(client, "mail", "sent_at", "due_at is null and"), ageMs: mailRules.intervalMs },
   ];
 
   /** One that is in no list, with its event, of which others may be in one. */
@@ -136,28 +136,30 @@ export function maintenanceVerbs(
 
   return {
     async eraseDeleted(limit) {
-      let key: number | null = null;
+      const key = nextDeleted.get(JSON.stringify([...unerasable]))?.key ?? null;
+      if (key === null) return false;
       try {
         return await writer.submit<boolean>((tx) => {
-          key = nextDeleted.get(JSON.stringify([...unerasable]))?.key ?? null;
-          if (key === null) return false;
           // Filing might need the very room that is to be made.
           for (const unfiled of filing.take(tx, key)) eraseRecord(key, unfiled);
           return eraseSome(key, limit);
         });
       } catch (error) {
-        if (!isStorageDamaged(error) || key === null) throw error;
+        if (!isStorageDamaged(error)) throw error;
         unerasable.add(key);
         reportDamage(`Something of the deleted account with the key ${key}, which stays until it`);
         return true;
       }
     },
 
-    prune: (now, limit) =>
-      writer.submit<boolean>(() => {
-        const removed = outlived.map(({ statement, ageMs }) => statement.run(now - ageMs, limit).changes);
+    async prune(now, limit) {
+      const found = outlived.filter(({ hasAny, ageMs }) => hasAny(now - ageMs));
+      if (found.length === 0) return false;
+      return writer.submit<boolean>(() => {
+        const removed = found.map(({ remove, ageMs }) => remove(now - ageMs, limit));
         return removed.some((changes) => changes >= limit);
-      }),
+      });
+    },
 
     reclaim: (bytes) =>
       writer.submit<boolean>(() => {
@@ -184,8 +186,14 @@ export function maintenanceVerbs(
 const masterKeyUseless = () =>
   unavailable("The master key does not match the stored secrets.", "storage_unavailable", 30);
 
-function deleteUpTo(client: Database, table: string, column: string, condition = "") {
-  return client.prepare(
-    `delete from ${table} where rowid in (select rowid from ${table} where ${condition} ${column} <= ?1 order by ${column} limit ?2)`,
-  );
+/** Rows that were last of use at or before a time, the oldest first. */
+function upTo(client: Database, table: string, column: string, condition = "") {
+  const oldest = (limit: string) =>
+    `select rowid from ${table} where ${condition} ${column} <= ?1 order by ${column} limit ${limit}`;
+  const one = client.prepare<{ rowid: number }, [number]>(oldest("1"));
+  const some = client.prepare<never, [number, number]>(`delete from ${table} where rowid in (${oldest("?2")})`);
+  return {
+    hasAny: (at: number) => one.get(at) !== null,
+    remove: (at: number, limit: number) => some.run(at, limit).changes,
+  };
 }
