@@ -349,6 +349,7 @@ export function replayVerbs(
     // A damaged event fails its batch: then they go one by one, and the one that fails alone is passed over.
     async queueReplayBatch(limit) {
       let step: ReplayStep = { limit, passOver: null };
+      if (nextTurn.get() === null) return null;
       for (;;) {
         const turn: { key: number | null } = { key: null };
         try {

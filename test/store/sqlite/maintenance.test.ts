@@ -14,6 +14,8 @@ test("maintenance with nothing to do writes nothing, so the disk of a server at 
   });
   await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
   const before = commits;
+  expect(await store.returnCancelled(100, Date.now())).toBeNull();
+  expect(await store.queueReplayBatch(100, Date.now())).toBeNull();
   expect(await store.failUndeliverable(100)).toBe(false);
   expect(await store.endOrder(100)).toBeNull();
   expect(await store.eraseDeleted(100)).toBe(false);
