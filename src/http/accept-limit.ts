@@ -1,23 +1,23 @@
 import type { ListenerPause } from "./listener-pause.ts";
 
 /**
- * Bounds how many new connections one turn of the loop takes.
+ * Bounds how many new connections one turn of the event loop takes.
  *
- * The listener accepts until nobody waits, and reads and answers what a connection brings before it accepts the next. Whoever
- * connects as fast as that keeps the turn from ending, and everybody else waits: 64 connections at a time that send half an
- * event and reset made turns of 300 ms with 3,000 of them. So once a turn has had its share of new connections, those that
- * still wait are for the next one.
+ * The listener accepts until no connection is waiting, and reads and answers what each one brings before it accepts the next.
+ * A client that connects fast enough keeps the turn from ending while everybody else waits: 64 connections at a time that
+ * send half an event and reset caused turns of 300 ms with 3,000 connections in each. So once a turn has had its share of new
+ * connections, the rest wait for the next turn.
  *
- * The runtime does not say when it accepts, only requests tell: beyond a certain number in a turn, each is asked where it comes
- * from, and a connection that was heard lately is not new. Kept connections must not count: enough of them, always ready, would
- * use up the share of every turn before the listener had its own, and nobody new would get in.
+ * The runtime does not report accepts; only requests reveal them. Beyond a certain number of requests in a turn, each one is
+ * asked for its origin, and a connection heard from recently is not new. Kept-alive connections must not count: enough of
+ * them, always ready, would use up every turn's share before the listener got to its own, and no new client would get in.
  */
 export interface AcceptLimit {
-  /** A request has come. The server is asked about it when that matters, because it takes a microsecond. */
+  /** A request has arrived. The server is asked about it only when that matters, because it takes a microsecond. */
   note(request: Request, server: AddressSource | null): void;
 }
 
-/** Null: the request came to another listener. */
+/** Null: the request came in through another listener. */
 export type AddressSource = Pick<Bun.Server<unknown>, "requestIP">;
 
 export interface AcceptLimitOptions {
@@ -27,12 +27,12 @@ export interface AcceptLimitOptions {
   afterTurn?(callback: () => void): void;
 }
 
-/** Of a turn, before anybody asks where they come from: at a usual load there are no more. */
+/** Requests per turn that are not asked where they come from; a usual load has no more. */
 export const unaskedRequests = 64;
-/** Of a turn, beyond those. */
+/** New connections per turn, beyond those. */
 export const newConnections = 16;
 
-/** A connection is known for so long after it was heard, and for up to as long again. */
+/** A connection stays known for this long after it was last heard from, and for up to as long again. */
 const periodMs = 100;
 const periods = 256;
 
@@ -40,8 +40,8 @@ export function createAcceptLimit({ pause, monotonicMs, afterTurn = setImmediate
   let requests = 0;
   let fresh = 0;
   /**
-   * By the port at the other end, in which of the last 256 periods it was heard. Two clients may have one port, and a period
-   * comes again: what is new may then count as known, and the turn takes one more.
+   * Maps each remote port to the period, out of the last 256, in which it was last heard from. Two clients may share a port,
+   * and period numbers wrap around: a new connection may then pass as known, and the turn takes one more.
    */
   const heardIn = new Uint8Array(2 ** 16).fill(periods / 2);
 
@@ -63,7 +63,7 @@ export function createAcceptLimit({ pause, monotonicMs, afterTurn = setImmediate
       requests += 1;
       if (requests === 1) afterTurn(endTurn);
       if (requests <= unaskedRequests || fresh === newConnections) return;
-      // Nobody knows where one came from that has been reset.
+      // A connection that has been reset no longer has a known origin.
       const port = server?.requestIP(request)?.port;
       if (port !== undefined && !isNew(port)) return;
       fresh += 1;

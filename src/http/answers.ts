@@ -2,36 +2,36 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createRoom } from "./room.ts";
 
-/** How much of what it lists an answer holds at a time. */
+/** How much of a list a response holds at a time. */
 export const answerStepBytes = 2 ** 20;
 
-/** An answer up to here goes out whole and always has room, so that no flood keeps an ordinary page out. */
+/** A response up to this size goes out whole and always has room, so that no flood can keep an ordinary page out. */
 export const smallAnswerBytes = 64 * 1024;
 
-/** The memory that answers under way may take together, counted as the most that each of them may hold. */
+/** The memory that all responses in progress may take together, counted as the most that each of them may hold. */
 export const answerRoomBytes = 64 * 2 ** 20;
 
 /** The share of one account. */
 export const answerRoomOfOneBytes = 24 * 2 ** 20;
 
-/** Rules, section 15: a reader that takes nothing for so long is cut off. */
+/** Rules, section 15: a reader that takes nothing for this long is cut off. */
 export const readerPatienceMs = 30_000;
 
-/** An answer in parts: the next one is made when the last one has been taken. Each part has a buffer of its own. */
+/** A response in parts: the next part is made once the last one has been taken. Each part has its own buffer. */
 export type Chunks = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** Large answers on their way to their readers. */
 export interface Answers {
   /**
-   * Begins an answer, which holds one part at a time: Bun 1.4.5 asks a response's stream for the next chunk only when the
+   * Begins a response, which holds one part at a time: Bun 1.4.5 asks a response's stream for the next chunk only when the
    * socket has taken the last one.
-   * @param owner the account's id; undefined for whoever has none
+   * @param owner the account's id; undefined for a client without one
    * @throws unavailable `too_many_answers`, before anything is read
    */
   begin(owner: string | undefined, chunks: Chunks): ReadableStream<Uint8Array>;
-  /** Breaks off all answers of an account. */
+  /** Aborts all responses of an account. */
   closeTenant(tenantId: string): void;
-  /** Breaks off all of them. */
+  /** Aborts all of them. */
   closeAll(): void;
   readonly underWay: number;
 }
@@ -39,7 +39,7 @@ export interface Answers {
 export interface AnswersDeps {
   clock: Pick<Clock, "after">;
   log: Log;
-  /** A step may end with one entry that is this large. */
+  /** A step may end with a single entry of this size. */
   largestEntryBytes: number;
   /** @default readerPatienceMs */
   patienceMs?: number;
@@ -47,7 +47,7 @@ export interface AnswersDeps {
 
 interface Answer {
   readonly owner: string | undefined;
-  /** Ends the connection, so that its client does not take what it has for the whole. */
+  /** Breaks the connection, so that the client does not mistake what it has received for the whole. */
   breakOff(reason: string): void;
 }
 
@@ -59,14 +59,14 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
     ofOneBytes: answerRoomOfOneBytes,
     smallEnoughBytes: 0,
   });
-  /** A step, its last entry, and what that is as JSON. */
+  /** A step, its last entry, and the JSON of that entry. */
   const heldBytes = answerStepBytes + 2 * largestEntryBytes;
   const underWay = new Set<Answer>();
   let lastTurn: Promise<void> = Promise.resolve();
 
   /**
-   * One part of one answer in each turn of the event loop. A reader that keeps up asks for the next one at once, so twelve
-   * of them would let nobody else's request in before each has had a whole step.
+   * Produces one part of one response per turn of the event loop. A reader that keeps up asks for the next part immediately,
+   * so without this twelve such readers would shut out every other request until each had received a whole step.
    */
   function turn(): Promise<void> {
     lastTurn = lastTurn.then(() => new Promise((resolve) => setImmediate(resolve)));
@@ -80,7 +80,7 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
     let last: Uint8Array | undefined;
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
 
-    /** @returns false when the answer has ended before */
+    /** @returns false when the response had already ended */
     function end(): boolean {
       cancelTimer();
       place.leave();
@@ -150,15 +150,15 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
   };
 }
 
-/** At once: as garbage, what twelve readers had taken came to 200 MB before the collector looked for it. */
+/** Frees the buffer right away: left as garbage, what twelve readers had taken grew to 200 MB before the collector ran. */
 function giveBack(taken: Uint8Array | undefined): void {
   if (taken?.buffer instanceof ArrayBuffer && taken.length === taken.buffer.byteLength) taken.buffer.transfer(0);
 }
 
-/** What goes to the socket at once, about. */
+/** Roughly what goes to the socket in one piece. */
 export const chunkBytes = 128 * 1024;
 
-/** A text that is there already, in parts. */
+/** A complete text, in parts. */
 export async function* chunksOfText(text: string): Chunks {
   const bytes = new TextEncoder().encode(text);
   for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.slice(at, at + chunkBytes);

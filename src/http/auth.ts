@@ -5,7 +5,7 @@ import { isSafe } from "./cross-site-guard.ts";
 import type { Access } from "./endpoint.ts";
 import { notAuthenticated, type SessionClaims, type Sessions } from "./session.ts";
 
-/** Who a request comes from, as its credential proves it. */
+/** Who sent a request, as its credential proves. */
 export interface Identity {
   readonly tenant?: Tenant;
   readonly session?: SessionClaims;
@@ -14,23 +14,23 @@ export interface Identity {
 
 export interface AuthDeps {
   sessions: Pick<Sessions, "check">;
-  /** At once where it is known. @throws unauthenticated */
+  /** Answers synchronously when the key is known. @throws unauthenticated */
   authenticateApiKey(key: string): Identity | Promise<Identity>;
-  /** Read each time, because it can be rotated. */
+  /** Read on each use, because it can be rotated. */
   operatorToken(): string;
-  /** Whether a browser in which the operator has signed in sends this. */
+  /** Whether the headers come from a browser in which the operator has signed in. */
   isOperatorsBrowser(headers: Headers): boolean;
-  /** Reads the metrics and nothing else; null when none is set. */
+  /** Grants access to the metrics and nothing else; null when none is set. */
   metricsToken: string | null;
-  /** Told of every wrong operator or metrics token, with the address that it came from. */
+  /** Called for every wrong operator or metrics token, with the address it came from. */
   onWrongToken(access: Access, address: string): void;
 }
 
 const nobody: Identity = {};
 
 /**
- * Checks the credential that an endpoint asks for (specification, "Authentication"). What is known is answered at once: a
- * promise for each event was time, and work for the garbage collector.
+ * Checks the credential that an endpoint asks for (specification, "Authentication"). A known one is answered synchronously: a
+ * promise per event cost time, and work for the garbage collector.
  */
 export function createAuthenticate({
   sessions,
@@ -51,7 +51,7 @@ export function createAuthenticate({
       if (token !== null && isToken(access, token)) return nobody;
       if (token === null && access === "operator" && mayComeFromPage(method, headers) && isOperatorsBrowser(headers))
         return nobody;
-      // No token is no guess: it may be a browser or a probe.
+      // A missing token is not a guess: this may be a browser or a probe.
       if (token !== null) onWrongToken(access, address);
       throw access === "operator" ? notOperator() : notScraper();
     }
@@ -76,8 +76,8 @@ function bearerToken(headers: Headers): string | null {
 }
 
 /**
- * A cookie is sent by the browser, not by whoever asks: what changes anything must name the page that it is from, and the
- * origins of others are refused before (`createCrossSiteGuard`).
+ * A cookie is sent by the browser, whoever made it send the request. So a request that changes anything must name the page it
+ * comes from; foreign origins have been refused before this point (`createCrossSiteGuard`).
  */
 const mayComeFromPage = (method: string, headers: Headers) => isSafe(method) || headers.has("origin");
 

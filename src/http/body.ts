@@ -10,21 +10,22 @@ const tooLarge = (maxBytes: number) =>
 
 const empty = new Uint8Array(0);
 
-/** What the listener reads from a connection at a time, at most. */
+/** The most that the listener reads from a connection at a time. */
 const pieceBytes = 512 * 1024;
 
 /**
- * Reads a body, counting as it comes: the length that a client declares is only a first hint, and a chunked body has none.
+ * Reads a body, counting bytes as they arrive: the length that a client declares is only a first hint, and a chunked body has
+ * none.
  * @param place grows before anything is kept
- * @throws too_large `body_too_large`; unavailable `too_many_bodies`; invalid `body_incomplete`, which nobody reads: the
- *   client has gone, or the listener has answered what is no HTTP
+ * @throws too_large `body_too_large`; unavailable `too_many_bodies`; invalid `body_incomplete`, which no client ever sees: it
+ *   has gone, or the listener has already rejected what was not HTTP
  */
 export function readBody(request: Request, maxBytes: number, place: Pick<Place, "grow">): Promise<Uint8Array> {
   const declared = declaredLength(request.headers);
   if (declared === null || declared > maxBytes) {
     return readCounting(request, declared, maxBytes, place).catch(refuseIncomplete);
   }
-  // Bun 1.4.5 reserves what is announced, up to 256 KiB, with the first bytes that come.
+  // Bun 1.4.5 reserves the announced length, up to 256 KiB, when the first bytes arrive.
   place.grow(declared);
   return request.bytes().catch(refuseIncomplete);
 }
@@ -47,7 +48,7 @@ async function readCounting(
   if (!request.body) return empty;
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Also of what has no length all is read; the listener sets the end of it.
+  // A body without a length is read to its end, too; the listener bounds it.
   for await (const chunk of request.body) {
     size += chunk.length;
     if (size <= maxBytes) {
@@ -60,9 +61,10 @@ async function readCounting(
 }
 
 /**
- * Reads a body to its end and keeps nothing of it. What comes after an answer is forgotten by the listener itself, at no
- * cost. But it ends the connection at once for whoever asks for that, and one that ends with bytes unread is reset, so that
- * the answer may be lost. Where there is no room to read it, that is risked: 413 goes before 503 (rules, section 3).
+ * Reads a body to its end and discards it. Normally the listener itself drops what comes after a response, at no cost. But
+ * when the client asked for the connection to be closed, the listener closes it immediately, and closing with bytes unread
+ * resets it, so the response may be lost. Where there is no room to read the rest, we take that risk: 413 goes before 503
+ * (rules, section 3).
  */
 async function discard(request: Request, place: Pick<Place, "grow">): Promise<void> {
   try {
@@ -73,7 +75,7 @@ async function discard(request: Request, place: Pick<Place, "grow">): Promise<vo
   if (request.body) for await (const _ of request.body);
 }
 
-/** Null without one, and for one that was sent twice: a list ("14, 14"), which the listener lets through. */
+/** Null when absent, or when it was sent twice and so arrives as a list ("14, 14"), which the listener lets through. */
 function declaredLength(headers: Headers): number | null {
   const declared = headers.get("content-length");
   return declared !== null && /^\d+$/.test(declared) ? Number(declared) : null;
@@ -86,7 +88,7 @@ const types = {
   form: { name: "application/x-www-form-urlencoded", pattern: /^application\/x-www-form-urlencoded\s*(?:;|$)/i },
 };
 
-/** Rules, section 3: no type or the wanted one (application/json or …+json, unless it is a form), and no encoding. */
+/** Rules, section 3: either no type or the wanted one (application/json or …+json, unless it is a form), and no encoding. */
 export function checkContentType(headers: Headers, wanted: keyof typeof types): void {
   const type = headers.get("content-type");
   const encoding = headers.get("content-encoding");
@@ -104,14 +106,14 @@ const unsupported = (message: string) =>
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** An escape that may be half of a character beyond the basic plane (RFC 8259, section 8.2). */
+/** An escape that may be half of a surrogate pair (RFC 8259, section 8.2). */
 const halfCharacter = /\\u[dD][89a-fA-F]/;
 
 const wellFormed = (_key: string, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value);
 
 /**
- * Parses a management body. Ingestion never comes here: its bytes are stored as they are. A half of a character becomes
- * U+FFFD at once, as the database would make it, so that an answer never says something else than what is kept.
+ * Parses a management body. Ingestion never comes here: its bytes are stored as they are. A lone surrogate becomes U+FFFD
+ * here, as it would in the database, so that a response never differs from what is stored.
  */
 export function parseJson(bytes: Uint8Array): unknown {
   const text = decode(bytes);
@@ -122,7 +124,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** Parses what a form posts (URL standard, section 5.1); any text is a form. */
+/** Parses a posted form (URL standard, section 5.1); any text is a valid form. */
 export const parseForm = (bytes: Uint8Array): URLSearchParams => new URLSearchParams(decode(bytes));
 
 function decode(bytes: Uint8Array): string {

@@ -5,11 +5,14 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 
-/** Keeps the listener's certificate that of the files: whoever renews it need not restart the server. */
+/** Keeps the listener's certificate in step with its files, so that a renewal needs no restart. */
 export interface CertificateWatch {
   start(): void;
   stop(): void;
-  /** Reads the files now. What they hold is used, or refused in the log and what is in use stays. */
+  /**
+   * Reads the files now. Their content is either taken into use, or refused with a log line and the current certificate
+   * stays.
+   */
   reload(): void;
 }
 
@@ -17,16 +20,16 @@ export interface CertificateWatchDeps {
   tls: TlsSettings;
   clock: Clock;
   log: Log;
-  /** From now on handshakes get this one. @throws when the listener does not take it */
+  /** From now on handshakes use this pair. @throws when the listener does not take it */
   use(pair: CertificatePair): void;
 }
 
-/** Contents are compared and not times: renewal by a link, as container platforms do it, changes no time of the file. */
+/** Contents are compared, not times: renewal by a symlink, as container platforms do it, does not change the file's time. */
 const lookEveryMs = 10_000;
 
 export function createCertificateWatch({ tls, clock, log, use }: CertificateWatchDeps): CertificateWatch {
   let inUse: CertificatePair = tls;
-  /** What the last look has found, when it was not what is in use. */
+  /** What the last look found, if it differed from what is in use. */
   let found: CertificatePair | null = null;
   let refused: CertificatePair | null = null;
   let cancelTimer = () => {};
@@ -45,7 +48,7 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
     warnIfExpired(validTo);
   }
 
-  /** It is well formed, and clients refuse it all the same. */
+  /** An expired certificate is well formed, yet clients refuse it. */
   function warnIfExpired(validTo: string): void {
     if (Date.parse(validTo) > clock.now()) return;
     log.write("warn", "tls.expired", { validTo, message: "Clients refuse the certificate. Try: renew it" });
@@ -56,13 +59,13 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
       message: `${messageOf(error)}; the current certificate stays in use. Try: fix the files, then send SIGHUP`,
     });
 
-  /** A pair is two files: it counts when two looks have found the same. */
+  /** A pair is two files, so it counts only when two looks in a row have found the same. */
   function look(): void {
     let pair: CertificatePair;
     try {
       pair = read();
     } catch {
-      // Between two files of a renewal one may be missing; if it stays so, the next start tells.
+      // During a renewal one of the files may be missing for a moment; if it stays missing, the next start reports it.
       return;
     }
     const isSettled = isSame(pair, found);

@@ -1,9 +1,10 @@
 import { type Cidr, canonicalAddress, parseCidr } from "../lib/cidr.ts";
 
 /**
- * The address that limits count by: that of the socket, or, behind trusted proxies, the right-most address in
- * `X-Forwarded-For` that is not one of them. What stands further left was written by strangers. Where an entry is no address,
- * nobody knows what is further left, and the proxy's own counts: an entry as it came would be a client of its own each time.
+ * The address that limits count by: the socket's, or, behind trusted proxies, the right-most address in `X-Forwarded-For`
+ * that is not one of them. Anything further left was written by strangers. If an entry is not an address, what is further
+ * left cannot be trusted either, and the proxy's own address counts: taken as it came, such an entry would pass for a new
+ * client each time.
  */
 export function createClientAddress(trustedProxies: readonly string[]) {
   const trusted = trustedProxies.map(parseCidr).filter((cidr): cidr is Cidr => cidr !== null);
@@ -23,7 +24,7 @@ export function createClientAddress(trustedProxies: readonly string[]) {
   };
 }
 
-/** `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]:4711`; some proxies write a port, some quote. */
+/** `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]:4711`; some proxies add a port, some quote. */
 function addressIn(hop: string): string | null {
   const text = /^"(.*)"$/.exec(hop)?.[1] ?? hop;
   const [, bracketed, plain] = /^(?:\[([^\]]*:[^\]]*)\]|([\d.]+))(?::\d{0,5})?$/.exec(text) ?? [];

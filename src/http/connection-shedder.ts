@@ -3,25 +3,25 @@ import { readdirSync } from "node:fs";
 import { portOf, type SocketCalls, socketCalls } from "../lib/socket-calls.ts";
 
 /**
- * Closes connections of clients that do nothing, when there are too few descriptors left for those that do.
+ * Closes connections of clients that do nothing when too few descriptors are left for those that do.
  *
- * Bun 1.4.5 has no bound on connections, and at the limit of descriptors its listener spins: `accept` fails, the waiting
- * connection stays readable, and a core is busy with that while nobody gets in, no file opens and no delivery dials. Its own
- * `closeIdleConnections` closes those that wait for their next request, and leaves those that never made one, which are
- * what a flood consists of. So on Linux the system is asked which they are, and they are shut down by its own call; the
- * runtime then sees an ordinary end.
+ * Bun 1.4.5 does not bound its connections, and at the descriptor limit its listener spins: `accept` fails, the waiting
+ * connection stays readable, and this keeps a core busy while no client gets in, no file opens and no delivery dials. Its own
+ * `closeIdleConnections` closes connections that wait for their next request but leaves those that never made one, and a
+ * flood consists of those. So on Linux the system is asked which connections they are, and its own call shuts them down; to
+ * the runtime that looks like an ordinary end.
  */
 export interface ConnectionShedder {
   /**
-   * Closes so many connections if it finds them: first those that never sent a byte, then those whose first request does
-   * not get on, then those between two requests. None that has had an answer and waits for the next one to end.
+   * Closes up to this many connections: first those that never sent a byte, then those whose first request makes no progress,
+   * then those between two requests. Never one that has had a response and waits for the next to complete.
    * @returns how many were closed
    */
   shed(count: number): number;
 }
 
 export interface ShedderOptions {
-  /** Where the server listens. */
+  /** The port that the server listens on. */
   port(): number;
   /** Closes the connections between two requests. @returns their number */
   closeIdle(): number;
@@ -29,7 +29,7 @@ export interface ShedderOptions {
   stalledMs?: number;
 }
 
-/** A first request that has come in part, or whose answer takes long: a client that is alive says more within this. */
+/** For a first request that has arrived in part, or whose answer takes long: a live client says more within this time. */
 const stalledAfterMs = 2000;
 
 export function createConnectionShedder({
@@ -61,7 +61,7 @@ function shutDown(calls: SocketCalls, port: number, count: number, stalledMs: nu
   let closed = 0;
   for (const { descriptor } of [...silent.sort(longestFirst), ...stalled.sort(longestFirst)]) {
     if (closed >= count) break;
-    // Another thread may have closed a descriptor of its own meanwhile and got another one under its number.
+    // Another thread may have closed a descriptor of its own meanwhile, and its number may have been reused.
     if (look(calls, descriptor, port) && calls.shutdown(descriptor, bothWays) === 0) closed += 1;
   }
   return closed;
@@ -69,11 +69,11 @@ function shutDown(calls: SocketCalls, port: number, count: number, stalledMs: nu
 
 interface Connection {
   descriptor: number;
-  /** Since the peer, or we, last sent something; since it connected when nobody ever did. */
+  /** Time since either side last sent something; since the connection was made if neither ever did. */
   quietMs: number;
-  /** Bytes of the peer. */
+  /** Bytes received from the peer. */
   received: number;
-  /** Bytes of ours that the peer has. */
+  /** Bytes of ours that the peer has acknowledged. */
   acknowledged: number;
 }
 
@@ -82,14 +82,14 @@ const tcp = 6;
 const tcpInfo = 11;
 const established = 1;
 
-/** `struct tcp_info` of Linux 4.2 and later, which only ever grows at its end. */
+/** `struct tcp_info` of Linux 4.2 and later; it only ever grows at its end. */
 const infoBytes = 136;
 const offsets = { state: 0, lastDataSent: 44, lastDataReceived: 52, bytesAcked: 120, bytesReceived: 128 } as const;
 
 const info = new DataView(new ArrayBuffer(infoBytes));
 const length = new Uint32Array(1);
 
-/** A connection that a client opened to this port; null for everything else that a descriptor can be. */
+/** A connection that a client opened to this port; null for anything else that a descriptor can be. */
 function look(calls: SocketCalls, descriptor: number, port: number): Connection | null {
   if (portOf(calls, descriptor) !== port) return null;
   length[0] = infoBytes;

@@ -2,22 +2,25 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Where the bundled dashboard is. The build embeds `dist/web` under its last name, beside every module of the executable;
- * among the sources it is where `bun web/build.ts` leaves it.
+ * Where the bundled dashboard is. The build embeds `dist/web` as `web`, next to every module of the executable; in a source
+ * checkout it is where `bun web/build.ts` leaves it.
  */
 const embedded = join(import.meta.dir, "web");
 const folder = existsSync(join(embedded, "index.html")) ? embedded : join(import.meta.dir, "../../dist/web");
 
 export interface DashboardFiles {
-  /** The one page of all views. */
+  /** The single page that serves all views. */
   readonly page: string;
-  /** That of the operator, with a script and a style of its own. */
+  /** The operator's page, with its own script and style. */
   readonly operatorPage: string;
   /** Scripts and styles, each compressed with gzip, under names that hold a hash of their content. */
   readonly assetsFolder: string;
 }
 
-/** Null when the dashboard was not built, as in a fresh checkout, or was built without one of its pages, as by an earlier one. */
+/**
+ * Null when the dashboard was not built, as in a fresh checkout, or when a page is missing, as after a build by an earlier
+ * version.
+ */
 export function findDashboard(): DashboardFiles | null {
   const [page, operatorPage] = ["index.html", "operator.html"].map((name) => {
     const path = join(folder, name);

@@ -3,7 +3,7 @@ import type { DashboardFiles } from "./dashboard-files.ts";
 import { type ErasedEndpoint, endpoint } from "./endpoint.ts";
 import { pageHeaders } from "./page-headers.ts";
 
-/** The views of the dashboard (`web/app.tsx`). They are named here, so that every other path is 404 as before. */
+/** The views of the dashboard (`web/app.tsx`). They are listed here so that every other path remains a 404. */
 const views = [
   "/",
   "/sign-in",
@@ -21,10 +21,10 @@ const views = [
   "/plan",
 ];
 
-/** Its screens have no paths of their own: those below this one are the operator's interface. */
+/** The screens of this page have no paths of their own: the paths below this one are the operator's interface. */
 const operatorView = "/operator";
 
-/** Hazards, section 5, "The dashboard". Trusted types: no text ever becomes markup, and the browser holds the page to it. */
+/** Hazards, section 5, "The dashboard". Trusted types: text never becomes markup, and the browser enforces it. */
 const headers = {
   ...pageHeaders({
     "script-src": "'self'",
@@ -38,7 +38,7 @@ const headers = {
   "Cache-Control": "no-cache",
 };
 
-/** On every file of the dashboard. The names change with the content, so a browser need never ask again. */
+/** Sent with every file of the dashboard. The names change with the content, so a browser never needs to ask again. */
 export const assetHeaders = {
   "Cache-Control": "public, max-age=31536000, immutable",
   "Content-Encoding": "gzip",
@@ -46,7 +46,7 @@ export const assetHeaders = {
   "X-Content-Type-Options": "nosniff",
 };
 
-/** One page for every view: which one it is, and who may see what, is decided by the calls that it makes. */
+/** One page for every view: the calls it makes decide which view it shows, and who may see what. */
 export function dashboardRoutes(files: DashboardFiles | null): ErasedEndpoint[] {
   return [
     ...views.map((path) => pageRoute(path, "Open the dashboard", files?.page)),
@@ -54,7 +54,7 @@ export function dashboardRoutes(files: DashboardFiles | null): ErasedEndpoint[] 
   ];
 }
 
-/** What a browser gets for a path that there is not: the page, which says so and leads on. Null: no dashboard was built. */
+/** What a browser gets for an unknown path: the page, which says so and leads on. Null: no dashboard was built. */
 export const unknownPage = (files: DashboardFiles | null): (() => Response) | null =>
   files && (() => new Response(files.page, { status: 404, headers: { ...headers, Vary: "Accept" } }));
 

@@ -1,4 +1,4 @@
-/** Files that `bun build --compile` embeds by `with { type: "file" }`; the import is the path to read them from. */
+/** Files that `bun build --compile` embeds through `with { type: "file" }`; the import is the path to read them from. */
 declare module "swagger-ui-dist/swagger-ui-bundle.js" {
   const path: string;
   export default path;

@@ -14,7 +14,7 @@ const compress = promisify(gzip);
 
 const javascript = "text/javascript; charset=utf-8";
 
-/** The files of the page, embedded in the executable. Nothing comes from another host. */
+/** The files of the page, embedded in the executable. Nothing is loaded from another host. */
 const files = new Map([
   ["swagger-ui-bundle.js", { path: swaggerBundle, type: javascript }],
   ["swagger-ui.css", { path: swaggerStyles, type: "text/css; charset=utf-8" }],
@@ -42,7 +42,7 @@ const page = `<!doctype html>
 </html>
 `;
 
-/** Swagger UI sets styles through the DOM, which `style-src 'self'` allows, and has its icons in `data:` URLs. */
+/** Swagger UI sets styles through the DOM, which `style-src 'self'` allows, and keeps its icons in `data:` URLs. */
 const headers = pageHeaders({
   "script-src": "'self'",
   "style-src": "'self'",
@@ -52,7 +52,7 @@ const headers = pageHeaders({
 
 const tag = "Pages";
 
-/** The interface as a page to read and try: Swagger UI over `GET /openapi.json`. */
+/** The API as a page to read and try out: Swagger UI over `GET /openapi.json`. */
 export function docsRoutes(): ErasedEndpoint[] {
   const assets = new Map([...files].map(([name, file]) => [name, createAsset(file)]));
 
@@ -93,7 +93,7 @@ export function docsRoutes(): ErasedEndpoint[] {
   ];
 }
 
-/** One embedded file. It is hashed and compressed at its first use, off the loop: the bundle has 1.7 MB. */
+/** One embedded file. It is hashed and compressed on first use, off the loop: the bundle has 1.7 MB. */
 function createAsset({ path, type }: { path: string; type: string }) {
   let prepared: Promise<{ hash: string; gzipped: Uint8Array<ArrayBuffer> }> | undefined;
 
@@ -102,7 +102,7 @@ function createAsset({ path, type }: { path: string; type: string }) {
       prepared ??= prepare();
       const { hash, gzipped } = await prepared;
       const isGzip = acceptsGzip(headers.get("accept-encoding"));
-      // Two forms of one file need two strong tags (RFC 9110, section 8.8.3).
+      // Two encodings of one file need two strong tags (RFC 9110, section 8.8.3).
       const tag = isGzip ? `"${hash}-gzip"` : `"${hash}"`;
       const common = { "Cache-Control": "no-cache", ETag: tag, Vary: "Accept-Encoding" };
       if (namesTag(headers.get("if-none-match"), tag)) return { status: 304, headers: common };
@@ -121,7 +121,7 @@ function createAsset({ path, type }: { path: string; type: string }) {
   }
 }
 
-/** RFC 9110, section 12.5.3; an encoding with the weight 0 is refused. */
+/** RFC 9110, section 12.5.3; an encoding of weight 0 is refused. */
 function acceptsGzip(header: string | null): boolean {
   const weights = new Map((header ?? "").toLowerCase().split(",").map(weightOf));
   return (weights.get("gzip") ?? weights.get("*") ?? 0) > 0;

@@ -7,12 +7,12 @@ import type { SessionClaims } from "./session.ts";
 /** A valibot schema of a body, a query or path parameters. */
 export type Schema = v.GenericSchema<unknown, unknown>;
 
-/** `bytes`: as they came. `form`: what a plain HTML form posts, by which a page works without any script. */
+/** `bytes`: as received. `form`: what a plain HTML form posts, which lets a page work without any script. */
 export type RawBody = "bytes" | "form";
 
 type Output<S> = S extends Schema ? v.InferOutput<S> : undefined;
 
-/** Who may call (specification, "Authentication"). `metrics`: who reads them, and the operator. */
+/** Who may call (specification, "Authentication"). `metrics`: the metrics collector, and the operator. */
 export type Access = "none" | "session" | "api_key" | "operator" | "metrics";
 
 export interface ResponseDescription {
@@ -20,15 +20,15 @@ export interface ResponseDescription {
   /** Absent: no body. */
   schema?: Schema;
   example?: unknown;
-  /** Headers that the answer carries, for the document. */
+  /** Headers that the response carries, for the document. */
   headers?: Readonly<Record<string, string>>;
   /** Absent: application/json. */
   contentType?: string;
 }
 
 /**
- * One endpoint: what it takes, who may call it and what it answers. The same description checks requests, types the
- * handler and becomes the OpenAPI document.
+ * One endpoint: what it takes, who may call it and what it returns. The same description checks requests, types the handler
+ * and becomes the OpenAPI document.
  */
 export interface EndpointDescription<
   Access_ extends Access,
@@ -43,11 +43,11 @@ export interface EndpointDescription<
   summary: string;
   description?: string;
   access: Access_;
-  /** It answers with what the operator, who looks at an account, must not see. */
+  /** The response holds something that the operator must not see while viewing an account. */
   showsSecret?: true;
   params?: Params;
   query?: Query;
-  /** `bytes` and `form`: the handler reads them itself; the schema for the document is then `bodyDocument`. */
+  /** With `bytes` and `form` the handler reads the body itself; the schema for the document is then `bodyDocument`. */
   body?: Body;
   bodyDocument?: Schema;
   bodyExample?: unknown;
@@ -55,36 +55,36 @@ export interface EndpointDescription<
   bodyOptional?: boolean;
   /** Largest body in bytes; `smallBodyBytes` when absent. */
   maxBodyBytes?: number;
-  /** A connection that is quiet for longer is cut. @default `idleTimeoutSeconds` of the listener */
+  /** A connection that is silent for longer is cut. @default `idleTimeoutSeconds` of the listener */
   idleTimeoutSeconds?: number;
   /**
-   * A page of ours whose address is a secret posts here: it keeps that out of `Referer`, and a browser then names no origin
-   * either. See `createCrossSiteGuard`.
+   * One of our pages with a secret address posts here: it keeps that address out of `Referer`, and a browser then sends no
+   * origin either. See `createCrossSiteGuard`.
    */
   fromSecretPage?: boolean;
-  /** Refuses a caller by rate before the body is read; throws a `rate_limited` DomainError. */
+  /** Rate-limits a caller before the body is read; throws a `rate_limited` DomainError. */
   limit?: (caller: Caller<Access_>) => Promise<void>;
-  /** Told of a request that was refused before it came to the handler, once it is known whose it is. */
+  /** Called when a request is refused before it reaches the handler, once its caller is known. */
   onUnread?: (caller: Caller<Access_>, error: DomainError) => void;
-  /** It is about what is sold: the document of a server that sells nothing leaves it out. */
+  /** It concerns what is sold: the document of a server that sells nothing leaves it out. */
   sells?: boolean;
   responses: Readonly<Record<number, ResponseDescription>>;
 }
 
-/** Bodies of management calls; only ingestion takes more. */
+/** Limit for the bodies of management calls; only ingestion takes more. */
 export const smallBodyBytes = 64 * 1024;
 
 /**
- * Bodies of those who are nobody yet and may ask again and again: logins, and resets of passwords. The longest ids and passwords
- * fit in, every character escaped. To parse 64 KiB of nothing but keys takes a millisecond, and 32 connections that send them made
- * everybody wait for 60 ms.
+ * Limit for the bodies of callers who are not authenticated yet and may ask again and again: logins and password resets. The
+ * longest ids and passwords fit in, even with every character escaped. Parsing 64 KiB of nothing but keys takes a
+ * millisecond, and 32 connections that sent such bodies made everybody wait for 60 ms.
  */
 export const credentialBodyBytes = 16 * 1024;
 
 export interface Caller<Access_ extends Access = Access> {
   /**
-   * Address of the client, behind trusted proxies the one they name. Whoever has an API key is known by it: to ask the system
-   * where each event comes from took 1.5 µs.
+   * The client's address; behind trusted proxies, the one they name. A caller with an API key is identified by the key:
+   * asking the system where each event comes from took 1.5 µs.
    */
   readonly address: Access_ extends "api_key" ? undefined : string;
   readonly tenant: Access_ extends "session" | "api_key" ? Tenant : undefined;
@@ -97,16 +97,16 @@ export interface CheckedRequest<Access_ extends Access, Params, Query, Body> ext
   readonly query: Output<Query>;
   readonly body: Body extends "bytes" ? Uint8Array : Body extends "form" ? URLSearchParams : Output<Body>;
   readonly headers: Headers;
-  /** The request as it came; its body has been read. */
+  /** The original request; its body has been read. */
   readonly raw: Request;
 }
 
 export interface Reply {
   status: number;
-  /** Sent as JSON; a `string` or bytes go as they are with `contentType`. */
+  /** Sent as JSON; a `string` or bytes are sent as they are, with `contentType`. */
   json?: unknown;
   text?: string | ReadableStream<Uint8Array>;
-  /** JSON that is made as its reader takes it. */
+  /** JSON that is produced as the reader takes it. */
   chunks?: Chunks;
   headers?: Record<string, string>;
 }

@@ -1,10 +1,10 @@
 import * as v from "valibot";
 import type { ResponseDescription } from "./endpoint.ts";
 
-/** What every error is answered with (specification, "Errors"). */
+/** The body of every error response (specification, "Errors"). */
 const errorBody = v.object({ message: v.string(), code: v.string() });
 
-/** An error that an endpoint of its own can answer, with an example. */
+/** An error specific to one endpoint, with an example. */
 export const failure = (description: string, code: string, message: string): ResponseDescription => ({
   description,
   schema: errorBody,

@@ -1,6 +1,6 @@
 import { type BrokenRule, DomainError, type ErrorKind } from "../domain/errors.ts";
 
-/** The one place where a kind of error becomes a status (specification, "Errors"; rules, section 3). */
+/** The only place where a kind of error becomes a status (specification, "Errors"; rules, section 3). */
 const statusOf: Record<ErrorKind, number> = {
   invalid: 400,
   unauthenticated: 401,
@@ -16,8 +16,8 @@ const statusOf: Record<ErrorKind, number> = {
 };
 
 /**
- * The answer to a request that failed. Anything but a DomainError is a defect, of which the client learns nothing but the
- * id that the log has it under.
+ * The response to a request that failed. Anything but a DomainError is a defect, of which the client learns nothing but the
+ * id under which the log has it.
  */
 export function errorResponse(error: unknown, requestId?: string): Response {
   const headers: Record<string, string> = requestId === undefined ? {} : { "Request-Id": requestId };
@@ -37,21 +37,21 @@ export function errorResponse(error: unknown, requestId?: string): Response {
   return json(statusOf[error.kind], error.code, error.message, headers);
 }
 
-/** So that a form can show the rule beside the field and its own label, without reading the sentence. */
+/** Lets a form show the rule next to the field, under its own label, without parsing the sentence. */
 function nameField({ field, rule }: BrokenRule, headers: Record<string, string>): void {
   if (!isHeaderText.test(field) || !isHeaderText.test(rule)) return;
   headers["Error-Field"] = field;
   headers["Error-Rule"] = rule;
 }
 
-/** Printable ASCII, of a length that every client takes. A rule may quote what the client sent. */
+/** Printable ASCII, of a length that every client accepts. A rule may quote what the client sent. */
 const isHeaderText = /^[\x20-\x7e]{1,1000}$/;
 
 function json(status: number, code: string, message: string, headers: Record<string, string>): Response {
   return Response.json({ message, code }, { status, headers: { ...securityHeaders, ...headers } });
 }
 
-/** On every answer of the API. Nothing that it sends is a page, and nothing of it may be kept by a cache. */
+/** Sent with every API response. None of them is a page, and no cache may keep any of them. */
 export const securityHeaders: Readonly<Record<string, string>> = {
   "Cache-Control": "no-store",
   "X-Content-Type-Options": "nosniff",

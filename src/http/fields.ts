@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { TenantStatus, Tier } from "../domain/tenant.ts";
 
-/** Fields that the bodies of several features share. */
+/** Fields shared by the bodies of several features. */
 
 const tierOrder = ["free", "pro", "business", "enterprise"] as const satisfies readonly Tier[];
 
@@ -15,8 +15,9 @@ export const tenantStatus = v.picklist([
 ] as const satisfies readonly TenantStatus[]);
 
 /**
- * What nobody sees, or what turns the text around it: control and format characters (soft hyphen, zero-width space and
- * joiners, marks of direction, byte order mark, tags) and fillers. Two addresses that look alike would be two logins.
+ * Characters that are invisible or that reorder the text around them: control and format characters (soft hyphen, zero-width
+ * space and joiners, directional marks, byte order mark, tags) and fillers. Two addresses that look alike would be two
+ * logins.
  */
 const unseen = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
 

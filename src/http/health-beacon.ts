@@ -3,20 +3,20 @@ import type { Clock } from "../lib/clock.ts";
 import type { Readiness } from "./readiness.ts";
 
 /**
- * The two probes on a port of their own, answered by a thread of their own.
+ * The two probes on their own port, answered by their own thread.
  *
- * SQLite syncs inside COMMIT, on the thread that also answers requests: while the disk takes seven seconds for a sync,
- * nothing else of the server moves, its `/healthz` neither. This thread touches no disk. The server gives it a beat four
- * times a second and what it knows of its readiness; when the beats stop it is not ready, and after a minute not healthy.
+ * SQLite syncs inside COMMIT, on the thread that also answers requests: while the disk takes seven seconds to sync, nothing
+ * else in the server moves, including its `/healthz`. This thread touches no disk. The server sends it a beat four times a
+ * second, along with what it knows of its own readiness; when the beats stop it is not ready, and after a minute not healthy.
  *
- * Syncing in a thread of the runtime's pool instead (`synchronous=NORMAL` and an `fdatasync` of the log before the
- * answers) would leave the syncs at a restart of the log and in checkpoints where they are, and every read of a page that
- * the system has not cached: on such a disk the probes would still hang, more seldom.
+ * Syncing in a thread of the runtime's pool instead (`synchronous=NORMAL` and an `fdatasync` of the log before the responses)
+ * would leave the syncs at a log restart and in checkpoints where they are, as well as every read of a page that the system
+ * has not cached: on such a disk the probes would still hang, only less often.
  */
 export interface HealthBeacon {
   /** @returns the port @throws StartupError when it is taken */
   start(): Promise<number>;
-  /** From now on not ready: the server is stopping. */
+  /** Reports not ready from now on: the server is stopping. */
   drain(): void;
   stop(): void;
 }
@@ -28,7 +28,7 @@ export interface HealthBeaconDeps {
   clock: Clock;
 }
 
-/** What the server writes and the thread reads, by `Atomics`: two numbers of 32 bits. */
+/** What the server writes and the thread reads, through `Atomics`: two 32-bit numbers. */
 export const beatsAt = 0;
 export const stateAt = 1;
 export const readinessStates = ["unknown", "ready", "storage_full", "storage_unavailable", "shutting_down"] as const;

@@ -7,11 +7,11 @@ const Status = v.object({ status: v.literal("ok") });
 
 export interface HealthDeps {
   readiness: Readiness;
-  /** The server is about to end: who shares out requests should send it none. */
+  /** The server is about to end: a load balancer should send it no more requests. */
   isStopping(): boolean;
 }
 
-/** Liveness and readiness, for whatever starts and watches the program. */
+/** Liveness and readiness, for whatever starts and monitors the program. */
 export function healthRoutes({ readiness, isStopping }: HealthDeps): ErasedEndpoint[] {
   return [
     endpoint(

@@ -19,7 +19,7 @@ function open({ host, port, shared }: HealthOpening): HealthOpened {
   let beats = 0;
   let beatAt = systemClock.monotonicMs();
 
-  /** Time since the last beat that was noticed, by a probe or by the timer below. */
+  /** Time since the last beat noticed, by a probe or by the timer below. */
   function silentMs(): number {
     const now = systemClock.monotonicMs();
     const counted = Atomics.load(cells, beatsAt);

@@ -4,19 +4,19 @@ import type { Reply } from "./endpoint.ts";
 
 /** A JSON text with a list in it. */
 export interface JsonList<Entry> {
-  /** The text before the list's first entry, up to its bracket. */
+  /** The text before the first entry, up to and including the opening bracket. */
   readonly before: string;
   readonly entries: Cursor<Entry>;
-  /** The JSON text of an entry, in pieces; bytes are UTF-8 and go out as they are. */
+  /** The JSON text of an entry, in pieces; bytes are UTF-8 and are sent as they are. */
   readonly write: (entry: Entry) => readonly (string | Uint8Array)[];
   readonly after: string;
 }
 
-/** Bytes of this length are worth a chunk of their own, which saves two copies. */
+/** From this length on, bytes are worth a chunk of their own, which saves two copies. */
 const largePieceBytes = 16 * 1024;
 
 const encoder = new TextEncoder();
-/** What was proven to be UTF-8 as it came in; a byte order mark inside would be the tenant's own. */
+/** Decodes what was verified as UTF-8 on arrival; a byte order mark inside would be the tenant's own. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const textOf = (piece: string | Uint8Array) => (typeof piece === "string" ? piece : utf8.decode(piece));
@@ -26,7 +26,7 @@ export const writeJson =
   <Entry>(toBody: (entry: Entry) => unknown) =>
   (entry: Entry) => [JSON.stringify(toBody(entry))];
 
-/** Answers with a list: whole when it is small, else a step at a time as its reader takes it. */
+/** Answers with a list: whole when it is small, otherwise one step at a time as the reader takes it. */
 export async function listReply<Entry>(list: JsonList<Entry>, headers?: Record<string, string>): Promise<Reply> {
   const { before, entries, write, after } = list;
   const first = await entries.next(smallAnswerBytes);

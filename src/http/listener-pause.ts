@@ -1,30 +1,30 @@
 import { boundLike, closeOnExec, openSocket, type SocketCalls, socketCalls } from "../lib/socket-calls.ts";
 import { findListeners, isListening } from "./listening-sockets.ts";
 
-/** Keeps the listeners of this process from accepting anybody. Who connects meanwhile waits in the system's queue. */
+/** Keeps this process's listeners from accepting connections. Clients that connect meanwhile wait in the system's queue. */
 export interface ListenerPause {
-  /** Until `end`, which has to come before the runtime closes a listener. */
+  /** Pauses until `end`, which has to come before the runtime closes a listener. */
   begin(): void;
   end(): void;
-  /** Closes a listener in order: the runtime must find it under its descriptor. */
+  /** Closes a listener cleanly: the runtime must find it under its descriptor. */
   whileClosing<T>(close: () => T): T;
-  /** To be called when a listener has begun on this port. */
+  /** To be called when a listener has started on this port. */
   learn(port: number): void;
 }
 
 /** Descriptors. */
 interface Place {
   readonly listener: number;
-  /** Has the listener's address, and does not listen. */
+  /** A socket with the listener's address that does not listen. */
   readonly standIn: number;
-  /** Of the listener's socket during a pause. */
+  /** Holds the listener's socket during a pause. */
   readonly holder: number;
 }
 
 /**
- * The runtime offers nothing for this, so for the time of a pause a listener's descriptor stands for another socket with the same
- * address, of which nobody can be accepted (accept(2), `EINVAL`), and another descriptor holds the listener. dup3(2) replaces a
- * descriptor in one step, and what epoll(7) watches is the socket, so all is as before once that is back in its place.
+ * The runtime offers nothing for this. So during a pause, a listener's descriptor refers to another socket with the same
+ * address, which cannot accept anything (accept(2), `EINVAL`), while another descriptor holds the listener. dup3(2) replaces
+ * a descriptor in one step, and epoll(7) watches the socket, so everything is as before once the listener is back in place.
  */
 export function createListenerPause(): ListenerPause {
   const calls = socketCalls();
@@ -33,7 +33,7 @@ export function createListenerPause(): ListenerPause {
 
 function createSystemPause(calls: SocketCalls): ListenerPause {
   let port = 0;
-  /** All that is needed is opened beforehand: in a flood there may be no descriptor left. */
+  /** Everything needed is opened beforehand: in a flood there may be no descriptor left. */
   let places: Place[] = [];
   let paused: readonly Place[] = [];
 
@@ -45,7 +45,7 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
     places = [...findListeners(calls, port)].flatMap(placeOf);
   }
 
-  /** Where the system refuses it, there is no pause. */
+  /** If the system refuses, there is no pause. */
   function placeOf(listener: number): Place[] {
     const standIn = boundLike(calls, listener);
     if (standIn === null) return [];
@@ -66,7 +66,7 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
   return {
     begin() {
       if (paused.length > 0) return;
-      // One that closed unnoticed has left its number to somebody else.
+      // A listener closed unnoticed has left its number to some other descriptor.
       paused = places.filter(({ listener }) => isListening(calls, listener, port));
       for (const { listener, standIn, holder } of paused) {
         calls.dup3(listener, holder, closeOnExec);

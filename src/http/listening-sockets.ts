@@ -2,12 +2,12 @@ import { ptr } from "bun:ffi";
 import { readdirSync } from "node:fs";
 import { portOf, type SocketCalls, solSocket } from "../lib/socket-calls.ts";
 
-/** The descriptors of this process's listeners on a port, as they are asked for: there may be thousands of others. */
+/** Descriptors of this process's listeners on a port, found lazily: there may be thousands of others. */
 export function* findListeners(calls: SocketCalls, port: number): Generator<number> {
   for (const name of readdirSync("/proc/self/fd")) if (isListening(calls, Number(name), port)) yield Number(name);
 }
 
-/** Whether a descriptor is that of a socket that accepts connections on this port (socket(7), `SO_ACCEPTCONN`). */
+/** Whether a descriptor belongs to a socket that accepts connections on this port (socket(7), `SO_ACCEPTCONN`). */
 export function isListening(calls: SocketCalls, descriptor: number, port: number): boolean {
   if (portOf(calls, descriptor) !== port) return false;
   flagBytes[0] = flag.byteLength;

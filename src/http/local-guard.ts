@@ -2,9 +2,8 @@ import { DomainError } from "../domain/errors.ts";
 import { isLoopbackHost } from "../lib/cidr.ts";
 
 /**
- * In local mode the program is open to whoever reaches it. A tunnel, a proxy or a web page with a rebinding name would
- * hand the laptop to strangers, so a request must name this machine and must not have been passed on (rules,
- * section 1).
+ * In local mode the program is open to anyone who can reach it. A tunnel, a proxy or a web page with a rebinding name would
+ * hand the laptop to strangers, so a request must name this machine and must not have been forwarded (rules, section 1).
  */
 export function refuseForeign(headers: Headers): DomainError | null {
   const host = headers.get("host") ?? "";

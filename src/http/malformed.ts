@@ -2,19 +2,19 @@ import { type DomainError, invalid } from "../domain/errors.ts";
 import { remember } from "../lib/remember.ts";
 
 /**
- * A name or an address, and a port (RFC 3986, section 3.2, without what is no host: a user, a path, blanks, a list). Longer
- * than 255 is no name of the DNS.
+ * A name or an address, and a port (RFC 3986, section 3.2, without the parts that are not a host: a user, a path, blanks, a
+ * list). A name longer than 255 characters is not a DNS name.
  */
 const hostPattern = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._~-]+)(?::(\d{0,5}))?$/i;
 const longestHost = 255 + ":65535".length;
 
-/** The text of a request's path segments, as the router has found them. */
+/** The text of a request's path segments, as the router found them. */
 type Segments = Readonly<Record<string, string>>;
 
 /**
- * Says what is wrong with a request before anything reads it. The runtime has no `Request.url` for a Host that is none, or
- * one that no parser takes; and it writes a backslash of the target as a slash, so that a proxy in front and the router
- * here would see two different paths (RFC 9112, section 3.2).
+ * Says what is wrong with a request before anything reads it. The runtime has no `Request.url` when the Host is not a valid
+ * one, or has one that no parser takes; and it rewrites a backslash in the target to a slash, so a proxy in front and the
+ * router here would see two different paths (RFC 9112, section 3.2).
  */
 export function refuseMalformed(request: Request): DomainError | null {
   const host = request.headers.get("host");
@@ -34,16 +34,16 @@ export function refuseMalformed(request: Request): DomainError | null {
   return null;
 }
 
-/** Few names lead here. */
+/** Few names lead here, so this many are enough. */
 const rememberedHosts = 256;
 
 const isHost = remember((host): boolean => {
   const parts = host.length > longestHost ? null : hostPattern.exec(host);
-  // The pattern lets names through that are none: 256.256.256.256, [1:2], xn--a.
+  // The pattern lets through some names that are not valid: 256.256.256.256, [1:2], xn--a.
   return parts !== null && Number(parts[1] ?? 0) <= 65_535 && URL.canParse(`http://${host}`);
 }, rememberedHosts);
 
-/** In a path only the segments still have it, beside those that were escaped. */
+/** In the path, only the segments still contain the backslash, alongside any that were escaped. */
 function hasBackslash(url: string, segments: Segments): boolean {
   if (url.includes("\\")) return true;
   let found = 0;

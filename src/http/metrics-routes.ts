@@ -1,7 +1,10 @@
 import { type ErasedEndpoint, endpoint } from "./endpoint.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** `GET /metrics`, for Prometheus. In public mode it takes the metrics token or the operator's (rules, sections 13 and 16). */
+/**
+ * `GET /metrics`, for Prometheus. In public mode it takes the metrics token or the operator token (rules, sections 13 and
+ * 16).
+ */
 export function metricsRoutes({ metrics, isPublic }: { metrics: Metrics; isPublic: boolean }): ErasedEndpoint[] {
   return [
     endpoint(

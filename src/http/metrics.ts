@@ -22,17 +22,17 @@ export interface MetricSources {
   storage(): { databaseBytes: number; logBytes: number };
   oldestSnapshotSeconds(): number;
   descriptors(): Descriptors | null;
-  /** Null: this server makes none. */
+  /** Null: this server makes no backups. */
   backups(): BackupFigures | null;
-  /** What people know this server by. */
+  /** The name by which people know this server. */
   nodeName: string;
   lease(): Pick<NodeLease, "living" | "sinceBeatMs">;
 }
 
 export interface BackupFigures {
-  /** When the newest one was made of those that are known to be whole. */
+  /** When the newest backup known to be intact was made. */
   readonly verifiedAt: number | null;
-  /** Of the latest. */
+  /** Of the latest backup. */
   readonly hasFailed: boolean;
   readonly bytes: number | null;
   readonly tookMs: number | null;
@@ -41,7 +41,10 @@ export interface BackupFigures {
   readonly isUnderWay: boolean;
 }
 
-/** Why an attempt was no success: what came back, or else the code of its failure. An interrupted one is not told. */
+/**
+ * Why an attempt was not a success: the status that came back, or else the code of its failure. An interrupted one is not
+ * reported.
+ */
 type AttemptErrorClass = Exclude<NoResponseCause, "interrupted"> | "http_3xx" | "http_4xx" | "http_429" | "http_5xx";
 
 const attemptErrorClasses: Readonly<Record<AttemptErrorClass, true>> = {
@@ -70,7 +73,7 @@ function classOf(code: FailureCode, status: number | null): string {
 /** Whose credential was wrong. */
 export type LoginKind = "account" | "operator";
 
-/** What the operator can see, in the Prometheus text format. No label holds a tenant, a URL or a secret. */
+/** What the operator can see, in the Prometheus text format. No label contains a tenant, a URL or a secret. */
 export function createMetrics(sources: MetricSources) {
   const registers = [new Registry()];
   const registry = registers[0] as Registry;
@@ -226,7 +229,7 @@ export function createMetrics(sources: MetricSources) {
 
   const backups = sources.backups() === null ? null : createBackupGauges(gauge);
 
-  // A series that begins with its first count has no rate: each of them begins with 0.
+  // A series that begins with its first count has no rate, so each one begins with 0.
   for (const outcome of ["delivered", "retry", "failed"]) attempts.inc({ outcome }, 0);
   for (const connection of ["reused", "new"]) connections.inc({ connection }, 0);
   for (const errorClass of Object.keys(attemptErrorClasses)) attemptErrors.inc({ class: errorClass }, 0);
@@ -235,7 +238,7 @@ export function createMetrics(sources: MetricSources) {
   for (const errorClass of storageErrorClasses) storageErrors.inc({ class: errorClass }, 0);
 
   return {
-    /** The routes, so that their counters exist: of each the statuses that it is described with. */
+    /** Takes the routes, so that their counters exist: one for each status in an endpoint's description. */
     expect(endpoints: readonly ErasedEndpoint[]) {
       for (const { method, path, responses } of endpoints) {
         for (const status of Object.keys(responses)) requests.inc({ method, route: path, status }, 0);
@@ -262,7 +265,7 @@ export function createMetrics(sources: MetricSources) {
     },
     answered: ({ method, path }: ErasedEndpoint, status: number) => requests.inc({ method, route: path, status }),
     connected: (reused: boolean) => connections.inc({ connection: reused ? "reused" : "new" }),
-    /** What the operator's page shows of it. `queue` is null when the database did not say in time. */
+    /** The figures on the operator's page. `queue` is null when the database did not answer in time. */
     async figures() {
       const [depth, stored] = await Promise.all([inTime(sources, sources.queueDepth), inTime(sources, sources.stored)]);
       const { values } = await attempts.get();
@@ -350,10 +353,13 @@ function createBackupGauges(gauge: (name: string, help: string) => Gauge) {
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Whoever collects metrics waits ten seconds, and a database that stands still is found out about later. */
+/** A collector waits ten seconds, and a stalled database is detected later than this. */
 const askTimeoutMs = 2_000;
 
-/** While the database is away, what it would have to say stays as it was, and all else is told: it says what is wrong. */
+/**
+ * While the database is unreachable, its figures keep their last values and all others are still reported: they say what is
+ * wrong.
+ */
 async function inTime<T>({ clock }: MetricSources, ask: () => Promise<T>): Promise<T | null> {
   let cancel = () => {};
   const late = new Promise<null>((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * Headers of a page for people. Nothing comes from another host, no page may be framed, and no other page hears from which
- * address a visitor comes: payment addresses hold a secret.
+ * Headers of a page for people. Nothing comes from another host, no page may be framed, and no other page learns which
+ * address a visitor comes from: payment addresses contain a secret.
  * @param sources what the page needs beyond that, by directive of the Content Security Policy (level 3)
  */
 export function pageHeaders(sources: Readonly<Record<string, string>>): Record<string, string> {

@@ -20,8 +20,8 @@ const stuckAfterMs = 5000;
 const patienceMs = 1500;
 
 /**
- * Ready: the database accepts writes, its secrets decrypt, the disk is above its floor, no write is stuck, and the server
- * may deliver what it accepts.
+ * Ready means: the database accepts writes, its secrets decrypt, the disk is above its floor, no write is stuck, and the
+ * server may deliver what it accepts.
  */
 export function createReadiness({ store, lease, hasRoom, clock }: ReadinessDeps): Readiness {
   const probe = createSharedProbe(() => store.probe(), clock);
@@ -50,7 +50,7 @@ export function createReadiness({ store, lease, hasRoom, clock }: ReadinessDeps)
     });
 }
 
-/** Its database may answer by and by, and another node is the better one until it has for a heartbeat. */
+/** The database may answer again soon, but until it has for a heartbeat, another node is the better choice. */
 const cutOff = () =>
   unavailable("This server has lost touch with the database, and does not deliver.", "storage_unavailable", 5);
 const stuck = () => unavailable("The storage does not accept writes.", "storage_unavailable", 5);

@@ -1,6 +1,6 @@
 /**
- * Every code that an error body can carry, so that its counter exists before the first such answer: of a series that
- * begins with its first count, a rate cannot be told. A test looks for codes in the sources that are missing here.
+ * Every code that an error body can carry, so that its counter exists before the first such response: a series that begins
+ * with its first count has no rate. A test looks for codes in the sources that are missing here.
  */
 export const refusalCodes: readonly string[] = [
   "account_gone",

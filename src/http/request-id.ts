@@ -1,6 +1,6 @@
 import { newToken } from "../lib/id.ts";
 
-/** Names the requests of this process: `<process>-<n>`, short to type and never the same twice. */
+/** Names the requests of this process: `<process>-<n>`, short to type and never repeated. */
 export function createRequestIds(): () => string {
   const process = newToken(40);
   let n = 0;
@@ -11,8 +11,8 @@ export function createRequestIds(): () => string {
 }
 
 /**
- * What the client, or a proxy, calls the request: for the log only, to find it by. It may be anything, so it is taken when
- * it looks like an id and passed over when it does not.
+ * What the client, or a proxy, calls the request; only for finding it in the log. It may be anything, so it is used only if
+ * it looks like an id.
  */
 export function clientRequestId(headers: Headers): string | null {
   const given = headers.get("x-request-id") ?? headers.get("request-id");

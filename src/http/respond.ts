@@ -16,11 +16,11 @@ export interface ResponderDeps {
   bodyRoom: Room;
   answers: Pick<Answers, "begin">;
   log: Log;
-  /** For metrics: after every answer. */
+  /** For metrics: called after every response. */
   onAnswer?(endpoint: ErasedEndpoint, status: number): void;
-  /** For metrics: of every answer that is an error, its code. */
+  /** For metrics: called with the code of every error response. */
   onRefusal?(code: string): void;
-  /** For the log. @default no time passes */
+  /** For the log. @default a clock that stands still */
   monotonicMs?(): number;
 }
 
@@ -31,19 +31,19 @@ export interface IncomingCall {
   socketAddress(): string;
 }
 
-/** What the log says of a request, as it becomes known. */
+/** What the log says about a request, filled in as it becomes known. */
 interface Trace {
   readonly id: string;
   code: string | null;
   tenantId: string | null;
-  /** Of the answer's body; null for a stream, which has no end yet, and for an error. */
+  /** Size of the response body; null for a stream, which has no end yet, and for an error. */
   bytes: number | null;
   address: string | undefined;
 }
 
 /**
- * Answers one request by its endpoint, in the order of judgement (rules, section 3): who calls (401), how often
- * (429), the body's size (413), its type (415), its content (400); the rest is the handler's.
+ * Answers one request through its endpoint, in the order of judgement (rules, section 3): who calls (401), how often (429),
+ * the body's size (413), its type (415), its content (400); the rest is up to the handler.
  */
 export function createResponder(deps: ResponderDeps) {
   const { authenticate, clientAddress, bodyRoom, answers, log, onAnswer, onRefusal, monotonicMs = () => 0 } = deps;
@@ -73,7 +73,7 @@ export function createResponder(deps: ResponderDeps) {
     return response;
   };
 
-  /** The access log. The route, not the path: that may hold a token. */
+  /** The access log. It names the route, not the path, which may hold a token. */
   function logAnswer(endpoint: ErasedEndpoint, request: Request, response: Response, trace: Trace, ms: number): void {
     const { method, path } = endpoint;
     log.write("debug", "request.answered", {
@@ -131,8 +131,8 @@ export function createResponder(deps: ResponderDeps) {
   }
 
   /**
-   * What is large goes out as its reader takes it. Of a write nothing is: a 503 says that the request had no effect. Nor
-   * is what everybody gets, which is there once for all.
+   * A large response goes out as its reader takes it. But not one to a write, because a 503 says that the request had no
+   * effect; nor one that is the same for everybody, which is held in memory only once.
    */
   function inChunks({ json, chunks, ...reply }: Reply, owner: string | undefined): Reply {
     const whole = json === undefined ? reply.text : JSON.stringify(json);
@@ -161,11 +161,11 @@ export function createResponder(deps: ResponderDeps) {
 }
 
 /**
- * Refuses a request that what came with it has broken off, before it does anything. The listener takes trailers, an empty
- * line or a byte too many behind a body for another request, and answers that with an empty 400 and the end of the
- * connection, which is all that the client sees (RFC 9112, section 7.1.2, would let it leave trailers away). It has read them
- * when its turn of the loop is over.
- * @throws invalid `request_abandoned`, which nobody reads
+ * Refuses a request that was broken off by what came with it, before it does anything. The listener takes trailers, an empty
+ * line or an extra byte after a body for another request; it answers that with an empty 400 and closes the connection, which
+ * is all that the client sees (RFC 9112, section 7.1.2, would let it discard trailers). It has read them by the end of its
+ * turn of the loop.
+ * @throws invalid `request_abandoned`, which no client ever sees
  */
 function refuseBrokenOff(request: Request): void {
   if (request.signal.aborted) throw requestAbandoned();
@@ -174,8 +174,8 @@ function refuseBrokenOff(request: Request): void {
 let turnEnds: Promise<void> | null = null;
 
 /**
- * Immediates run when all has been read that had come, so one serves all requests of a turn, also those that ask from another
- * immediate: they were read before. One for each took 0.8 µs more.
+ * Immediates run once everything that had arrived has been read, so a single one serves all requests of a turn, even those
+ * that ask from within another immediate: they were read before it. One immediate per request took 0.8 µs more.
  */
 function endOfTurn(): Promise<void> {
   turnEnds ??= new Promise((resolve) => {
@@ -187,7 +187,10 @@ function endOfTurn(): Promise<void> {
   return turnEnds;
 }
 
-/** The query as an object without a prototype: a parameter may be called `__proto__`. The last of equal names counts. */
+/**
+ * The query as an object without a prototype, since a parameter may be called `__proto__`. Of equal names the last one
+ * counts.
+ */
 function queryOf(url: string): Record<string, string> {
   const at = url.indexOf("?");
   const query: Record<string, string> = Object.create(null);
@@ -195,7 +198,7 @@ function queryOf(url: string): Record<string, string> {
   return query;
 }
 
-/** For the level debug: what is JSON is written twice for it. */
+/** Only for the level debug, since JSON is serialised twice for it. */
 function bytesOf({ json, text = "" }: Reply): number | null {
   const body = json === undefined ? text : JSON.stringify(json);
   return typeof body === "string" ? Buffer.byteLength(body) : null;
@@ -203,7 +206,7 @@ function bytesOf({ json, text = "" }: Reply): number | null {
 
 const jsonType = { "Content-Type": "application/json" };
 
-/** A Response copies them. To make its headers from an object each time took 0.8 µs more. */
+/** A Response copies these. Creating its headers from an object each time took 0.8 µs more. */
 const plainHeaders = new Headers(securityHeaders);
 const jsonHeaders = new Headers({ ...securityHeaders, ...jsonType });
 

@@ -1,34 +1,34 @@
 import { unavailable } from "../domain/errors.ts";
 
-/** Memory that what is under way may take, together and for each account. */
+/** The memory that requests in progress may take, together and per account. */
 export interface Room {
-  /** @param owner an account's id; undefined for whoever has none: they share one share between them */
+  /** @param owner an account's id; undefined for a client without one: all such clients split a single share */
   enter(owner: string | undefined): Place;
 }
 
-/** What one request has of a room. */
+/** One request's part of a room. */
 export interface Place {
   /**
-   * Makes room for so many bytes more.
-   * @throws unavailable with the room's code; what the request has stays
+   * Reserves this many more bytes.
+   * @throws unavailable with the room's code; the request keeps what it has
    */
   grow(bytes: number): void;
-  /** Gives all of it back; nothing may grow after that. */
+  /** Gives everything back; nothing may grow after that. */
   leave(): void;
 }
 
 export interface RoomOptions {
-  /** What is counted, for the sentence of a refusal: "bodies". */
+  /** What is counted, for the message of a refusal: "bodies". */
   what: string;
   code: string;
   allBytes: number;
   /** The share of one account. */
   ofOneBytes: number;
-  /** What a request has up to here is not counted and always has room. */
+  /** A request up to this size is not counted and always has room. */
   smallEnoughBytes: number;
 }
 
-/** Counts what is taken, in all and by account, and asks whoever wants more to come back. */
+/** Counts what is taken, in total and per account, and asks clients that want more to come back. */
 export function createRoom({ what, code, allBytes, ofOneBytes, smallEnoughBytes }: RoomOptions): Room {
   let taken = 0;
   const takenBy = new Map<string, number>();

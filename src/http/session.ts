@@ -19,38 +19,38 @@ const renewableSeconds = 24 * 60 * 60;
 export const sessionClaims = v.object({
   /** Tenant id. */
   sub: v.string(),
-  /** Id of this token, so that it can be ended alone. */
+  /** Id of this token, so that it can be revoked on its own. */
   jti: v.string(),
-  /** The account's session version: a higher one ends all earlier tokens. */
+  /** The account's session version: raising it ends all earlier tokens. */
   ver: v.number(),
   exp: v.number(),
-  /** When the login was from which this token descends. */
+  /** When the login took place from which this token descends. */
   auth_time: v.number(),
-  /** The operator looks at the account: nothing is changed, and no secret is shown. */
+  /** The operator is viewing the account: nothing can be changed, and no secret is shown. */
   view: v.optional(v.literal(true)),
 });
 export type SessionClaims = Readonly<v.InferOutput<typeof sessionClaims>>;
 
-/** Signs and verifies JWTs that say `sessionClaims`. It adds the time of issue itself. */
+/** Signs and verifies JWTs that carry `sessionClaims`. It adds the time of issue itself. */
 export interface TokenCodec {
   sign(claims: SessionClaims): Promise<string>;
-  /** The claims of a token whose signature holds and which keeps the rules; false otherwise. */
+  /** The claims of a token with a valid signature that follows the rules; false otherwise. */
   verify(token: string, rules: TokenRules): Promise<SessionClaims | false>;
 }
 
 interface TokenRules {
-  /** Left to the key, any HMAC that fits it would do (RFC 8725, section 3.1). */
+  /** If the key decided, any HMAC that fits it would do (RFC 8725, section 3.1). */
   algorithms: ["HS256"];
   currentDate: Date;
 }
 
 export interface Sessions {
   start(tenant: Tenant): Promise<string>;
-  /** For the operator, who looks at an account: it only reads, and is not renewed. */
+  /** For the operator, to view an account: such a session is read-only and is not renewed. */
   view(tenant: Tenant): Promise<string>;
   /** @throws unauthenticated `session_too_old` */
   renew(tenant: Tenant, claims: SessionClaims): Promise<string>;
-  /** @throws unauthenticated for every reason, always with the same words */
+  /** @throws unauthenticated, with the same wording whatever the reason */
   check(token: string): Promise<{ tenant: Tenant; claims: SessionClaims }>;
   end(claims: SessionClaims): Promise<void>;
 }
@@ -103,7 +103,7 @@ export const notAuthenticated = () =>
     message: "Authorization must be `Bearer <session token>` with a token that has not expired or been revoked.",
   });
 
-/** @throws forbidden when a session of `Sessions.view` asks for more than to read what is no secret */
+/** @throws forbidden when a session of `Sessions.view` asks for anything but reading what is not secret */
 export function checkView({ view }: SessionClaims, method: string, showsSecret: boolean): void {
   if (!view || (isSafe(method) && !showsSecret)) return;
   throw new DomainError({

@@ -1,12 +1,12 @@
 import { clientKey, parseCidr } from "../lib/cidr.ts";
 import type { Log } from "../lib/log.ts";
 
-/** Limits the warnings: strangers send the header to a public server, too. */
+/** Limits the warnings: strangers can send the header to a public server, too. */
 const maxWarnings = 10;
 
 /**
- * Warns once about each untrusted address whose requests carry `X-Forwarded-For`: behind such a
- * proxy all clients count as one, and fifty wrong passwords of anybody lock out everybody.
+ * Warns once about each untrusted address whose requests carry `X-Forwarded-For`: behind such a proxy all clients count as
+ * one, and fifty wrong passwords from anyone lock out everyone.
  */
 export function createProxyWarning(trustedProxies: readonly string[], log: Log) {
   const trusted = trustedProxies.map(parseCidr);

@@ -4,8 +4,8 @@ import type { Schema } from "./endpoint.ts";
 
 /**
  * Checks a value against a model.
- * @throws invalid with one sentence: the field, then the rule. A rule of a model is written as the end of that sentence
- * ("must be …"); one with a code of its own is made by `rule`.
+ * @throws invalid with one sentence: the field, then the rule. A model writes a rule as the end of that sentence ("must be
+ *   …"); a rule with its own code is made by `rule`.
  */
 export function check<S extends Schema>(
   schema: S,
@@ -35,13 +35,13 @@ function fieldName(issue: v.BaseIssue<unknown>): string {
 const isMissing = (issue: v.BaseIssue<unknown>) =>
   issue.path !== undefined && issue.kind === "schema" && issue.input === undefined;
 
-/** A rule with a code of its own, which travels as what the issue expected: valibot has no place for it. */
+/** A rule with its own code, which travels in the issue's `expected`: valibot has no place for it. */
 export const rule = <T>(code: string, message: string, holds: (value: T) => boolean) =>
   v.rawCheck<T>(({ dataset, addIssue }) => {
     if (dataset.typed && !holds(dataset.value)) addIssue({ message, expected: code });
   });
 
-/** An object. valibot's own takes arrays for objects, and a body of a list is not one. */
+/** An object. valibot's own `object` accepts arrays, but a body that is a list is not an object. */
 export const jsonObject = <const Entries extends v.ObjectEntries>(entries: Entries) =>
   v.pipe(
     v.custom<Record<string, unknown>>(
@@ -51,7 +51,7 @@ export const jsonObject = <const Entries extends v.ObjectEntries>(entries: Entri
     v.object(entries),
   );
 
-/** A text that says something. */
+/** A non-empty text. */
 export const text = (maxLength: number) =>
   v.pipe(
     v.string("must be a string"),

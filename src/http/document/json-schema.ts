@@ -2,7 +2,7 @@ import { toJsonSchema } from "@valibot/to-json-schema";
 import { isoTimeForm } from "../../lib/iso-time.ts";
 import type { Schema } from "../endpoint.ts";
 
-/** JSON Schema, draft 2020-12, as far as this program writes it. */
+/** The part of JSON Schema, draft 2020-12, that this program writes. */
 export interface JsonSchema {
   type?: string | string[];
   description?: string;
@@ -13,17 +13,18 @@ export interface JsonSchema {
 }
 
 /**
- * The JSON Schema of what a client sends or receives. A text that the model turns into something else stays a text,
- * except that digits in a query are an integer: so they are written in a document.
- * @throws Error for a schema or an action that nobody has thought of here
+ * The JSON Schema of what a client sends or receives. A string that the model transforms stays a string, except that digits
+ * in a query are an integer: that is how a document writes them.
+ * @throws Error for a schema or an action that is not handled here
  */
 export function jsonSchemaOf(schema: Schema): JsonSchema {
   const { $schema: _, ...converted } = toJsonSchema(schema as Parameters<typeof toJsonSchema>[0], {
     target: "draft-2020-12",
-    // `jsonObject` is a pipe of two schemas, about which the converter complains; the overrides throw for the rest.
+    // `jsonObject` is a pipe of two schemas, which the converter reports as an error; the overrides throw for all other
+    // errors.
     errorMode: "ignore",
     overrideSchema: ({ valibotSchema, jsonSchema, errors }) => {
-      // "Is an object", in front of the schema that says which.
+      // "Is an object", which precedes the schema that says which.
       if (valibotSchema.type === "custom") return jsonSchema;
       refuse(errors);
       return tidy(jsonSchema as JsonSchema) as typeof jsonSchema;
@@ -42,12 +43,12 @@ export function jsonSchemaOf(schema: Schema): JsonSchema {
   return converted;
 }
 
-/** Rules that JSON Schema has no word for. Where they matter to a client, the description tells them. */
+/** Rules that JSON Schema cannot express. Where they matter to a client, the description states them. */
 const unwritten: ReadonlySet<string> = new Set(["check", "raw_check", "raw_transform", "max_bytes"]);
 
 const isDigits = ({ type, pattern }: JsonSchema) => type === "string" && /^\^-\?\\d/.test(String(pattern));
 
-/** Without what says nothing: that no field is required, that names of fields are texts. */
+/** Drops what says nothing: that no field is required, that field names are strings. */
 function tidy({ required = [], propertyNames, ...schema }: JsonSchema): JsonSchema {
   if (schema.type === "integer" && typeof schema.default === "string") schema.default = Number(schema.default);
   for (const [name, property] of Object.entries(schema.properties ?? {})) nameForm(name, property);
@@ -56,8 +57,8 @@ function tidy({ required = [], propertyNames, ...schema }: JsonSchema): JsonSche
 }
 
 /**
- * What a text is, by the name of its field: the names keep to one meaning. The models check the same in their own words, with
- * messages that JSON Schema has no place for.
+ * The format of a string, by the name of its field: each name has one meaning throughout. The models check the same in their
+ * own words, with messages that JSON Schema has no place for.
  */
 const forms: readonly [names: RegExp, form: JsonSchema][] = [
   [/(?:^at|At|_at|_used|_until|Timestamp)$/, { format: "date-time" }],

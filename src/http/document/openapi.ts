@@ -7,7 +7,7 @@ import { parametersOf } from "./parameters.ts";
 import { documentPath } from "./path.ts";
 import { withoutSales } from "./unsold.ts";
 
-/** What the document says beside its operations. A tag that an endpoint has and this list has not fails a test. */
+/** What the document says besides its operations. A tag that an endpoint uses and this list lacks fails a test. */
 const documentation = {
   info: {
     title: "Postrider",
@@ -58,9 +58,9 @@ const documentation = {
 };
 
 /**
- * The document as JSON, which @elysiajs/openapi makes of the `detail` of every route: here of a copy of the interface that
- * answers nothing else, because describing all routes is a tenth of a start, and few servers are ever asked. One thing is
- * put right: the plugin replaces the parameters of a path by bare strings and drops the query beside them, unless Elysia
+ * The document as JSON, which @elysiajs/openapi makes from the `detail` of every route. It works on a copy of the interface
+ * that answers nothing else, because describing all routes takes a tenth of a start, and few servers are ever asked. One
+ * thing is corrected: the plugin replaces path parameters by bare strings and drops the query along with them, unless Elysia
  * itself checks them (it does not: `respond.ts` does).
  */
 export async function writeDocument(
@@ -75,9 +75,9 @@ export async function writeDocument(
       provider: null,
       specPath: documentPath,
       openapiVersion: "3.1.0",
-      // Otherwise every path with a dot counts as a file, `jwks.json` too.
+      // Otherwise every path with a dot counts as a file, including `jwks.json`.
       exclude: { staticFile: false },
-      // Typed for 3.0, where the schemas of 3.1 do not fit.
+      // Typed for 3.0, which the schemas of 3.1 do not fit.
       documentation: { ...documentation, tags: tagsOf(endpoints) } as object,
     }),
   );
@@ -97,7 +97,7 @@ export async function writeDocument(
 const tagsOf = (endpoints: readonly ErasedEndpoint[]) =>
   documentation.tags.filter(({ name }) => endpoints.some(({ tag }) => tag === name));
 
-/** The page at `/docs` takes the first: it may call none but the address under which it was opened. */
+/** The page at `/docs` uses the first: it may call only the address under which it was opened. */
 const serversOf = (publicUrl: string) => [
   { url: "/", description: "The server that serves this document." },
   { url: publicUrl, description: "The public address of the server." },

@@ -4,7 +4,7 @@ import { jsonSchemaOf } from "./json-schema.ts";
 import { parametersOf } from "./parameters.ts";
 import { responsesOf } from "./responses.ts";
 
-/** The part of the document that one endpoint is, or the order to hide it. */
+/** One endpoint's part of the document, or the instruction to hide it. */
 export function describeEndpoint(endpoint: ErasedEndpoint): DocumentDecoration {
   if (!isPublic(endpoint)) return { hide: true };
   const { summary, description, tag, access } = endpoint;
@@ -19,14 +19,14 @@ export function describeEndpoint(endpoint: ErasedEndpoint): DocumentDecoration {
     ...(requestBody && { requestBody }),
     responses: responsesOf(endpoint),
   };
-  // Typed for 3.0, where the schemas of 3.1 do not fit.
+  // Typed for 3.0, which the schemas of 3.1 do not fit.
   return operation as object;
 }
 
-/** The interface of accounts and the probes; neither pages nor what is the operator's. */
+/** The account API and the probes; neither pages nor the operator's interface. */
 const isPublic = ({ tag }: ErasedEndpoint) => tag !== "Pages" && tag !== "Operator";
 
-/** An empty list says that no credential is needed. */
+/** An empty list means that no credential is needed. */
 const security: Record<Access, Record<string, never[]>[]> = {
   none: [],
   session: [{ session: [] }],

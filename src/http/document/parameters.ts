@@ -29,7 +29,7 @@ export function parametersIn(place: "path" | "query", schema: Schema | undefined
   }));
 }
 
-/** Of every ingestion (rules, section 6). */
+/** Taken by every ingestion endpoint (rules, section 6). */
 const idempotencyKey: Parameter = {
   name: "Idempotency-Key",
   in: "header",
@@ -39,7 +39,7 @@ const idempotencyKey: Parameter = {
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
 };
 
-/** Of every ingestion, too (rules, section 6). */
+/** Taken by every ingestion endpoint, too (rules, section 6). */
 const traceContext: readonly Parameter[] = ["traceparent", "tracestate"].map((name) => ({
   name,
   in: "header",
@@ -50,7 +50,7 @@ const traceContext: readonly Parameter[] = ["traceparent", "tracestate"].map((na
 
 const ofIngestions = [idempotencyKey, ...traceContext];
 
-/** Of an event stream (HTML standard, "The Last-Event-ID header"). */
+/** Taken by an event stream (HTML standard, "The Last-Event-ID header"). */
 const lastEventId: Parameter = {
   name: "Last-Event-ID",
   in: "header",

@@ -10,13 +10,13 @@ export interface DocumentedResponse {
   content?: Record<string, object>;
 }
 
-/** The answers that the endpoint names, and those that follow from what it takes and who may call it. */
+/** The responses that the endpoint declares, and those that follow from what it takes and who may call it. */
 export function responsesOf(endpoint: ErasedEndpoint): Record<string, DocumentedResponse> {
   const all: Record<string, DocumentedResponse> = {};
   for (const status of commonStatuses(endpoint)) all[status] = documented(status, commonOf(status, endpoint));
   for (const [key, own] of Object.entries(endpoint.responses)) {
     const status = Number(key);
-    // The server can be stopping or short of disk at every endpoint, whatever else its 503 may mean.
+    // Any endpoint may find the server stopping or short of disk, whatever else its 503 may mean.
     const description = status === 503 ? `${own.description} Or: ${common[503].description}` : own.description;
     all[status] = documented(status, { ...own, description });
   }
@@ -35,7 +35,7 @@ function commonStatuses(endpoint: ErasedEndpoint): CommonStatus[] {
   ];
 }
 
-/** Whether something of the request can break a rule; a path parameter that may be any string cannot. */
+/** Whether any part of the request can break a rule; a path parameter that may be any string cannot. */
 const isChecked = ({ body, query, params }: ErasedEndpoint) =>
   body !== undefined ||
   query !== undefined ||
@@ -63,13 +63,13 @@ const headerOf = (name: string, description: string) => ({
 
 const retryAfter = { "Retry-After": "Seconds to wait before retrying." };
 
-/** Sent when one field is to blame. */
+/** Sent when a single field is to blame. */
 const fieldHeaders = {
   "Error-Field": "The field that is to blame, as the message names it. Absent when no field alone is.",
   "Error-Rule": "The rule that it breaks, as the message goes on after the field. Sent with `Error-Field`.",
 };
 
-/** What `errorResponse` sends with a status, whatever the endpoint. */
+/** What `errorResponse` sends with a status, for any endpoint. */
 const errorHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   400: fieldHeaders,
   401: { "WWW-Authenticate": "Always `Bearer`." },

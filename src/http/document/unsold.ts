@@ -5,8 +5,8 @@ const isSoldField = (name: string) => name.startsWith("payment_");
 const paymentRequired = "402";
 
 /**
- * The document of a server that sells nothing, without what is only there for payments: the fields `payment_…` of schemas
- * and examples, and the answer 402. Whole endpoints say themselves that they are about them (`sells`).
+ * The document of a server that sells nothing, without what exists only for payments: the `payment_…` fields of schemas and
+ * examples, and the 402 response. Endpoints that are about payments as a whole declare it themselves (`sells`).
  */
 export function withoutSales(value: Json, key = ""): Json {
   if (Array.isArray(value)) {
