@@ -10,7 +10,7 @@ import { version } from "../version.ts";
 export interface AboutRouteDeps {
   config: Pick<Config, "localMode" | "signup" | "payments" | "mail">;
   pauses: Pick<Pauses, "paused">;
-  /** Price of a month of each tier, in kobo. */
+  /** Monthly price of each tier, in kobo. */
   prices: Readonly<Record<Tier, number>>;
   /** Known once the server listens. */
   baseUrl(): string;
@@ -33,7 +33,7 @@ export const about = v.object({
   ),
 });
 
-/** Of a server that sells plans. */
+/** For a server that sells plans. */
 export const aboutWithPlans = v.object({
   ...about.entries,
   currency: v.literal("NGN"),
@@ -72,7 +72,7 @@ const exampleWithPlans = {
   ],
 };
 
-/** What somebody without an account has to know of the server: whether and how to get one. */
+/** What somebody without an account needs to know about the server: whether they can get one, and how. */
 export function aboutRoutes({ config, pauses, prices, baseUrl }: AboutRouteDeps): ErasedEndpoint[] {
   const isSelling = config.payments.kind !== "off";
   const sold = isSelling && {

@@ -38,7 +38,7 @@ export interface AccountDeps {
   log: Log;
 }
 
-/** The part of payments that accounts speak to. */
+/** The part of payments that accounts use. */
 export interface AccountPayments {
   newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
@@ -72,7 +72,7 @@ export interface Accounts {
    * @throws invalid; forbidden `signup_closed`; rate_limited `too_many_accounts`; unavailable `payments_unavailable`
    */
   signUp(request: CreateTenantRequest, address: string): Promise<CreatedAccount>;
-  /** Creates an account on any tier, effective at once: the operator vouches for it. @throws invalid */
+  /** Creates an account on any tier, effective immediately: the operator vouches for it. @throws invalid */
   createForOperator(request: OperatorCreateRequest, origin: Origin): Promise<CreatedAccount>;
   /**
    * Serialized per account: the same request, repeated while the first one runs, gets the same answer.
@@ -84,7 +84,7 @@ export interface Accounts {
   /** @throws not_found `tenant_not_found` */
   find(tenantId: string): Promise<Tenant>;
   setTier(tenant: Tenant, tier: Tier, origin: Origin): Promise<Tenant>;
-  /** Sets those that are named; null: what the plan includes. */
+  /** Sets the limits that are given; null resets one to what the plan includes. */
   setLimits(tenant: Tenant, limits: Partial<OwnLimits>, act: Act): Promise<Tenant>;
   /**
    * Gives a paid account another e-mail, which is its login from then on.
@@ -97,12 +97,12 @@ export interface Accounts {
   resetPassword(tenant: Tenant, origin: Origin): Promise<string>;
   /**
    * Once it returns, the account no longer answers and nothing is delivered. Its rows are erased in the background.
-   * @param origin null: nobody does it, the server does
+   * @param origin null when the server itself does it
    */
   remove(tenant: Tenant, origin: Origin | null): Promise<void>;
 }
 
-/** Rules, section 4. On a laptop every client has the same address, so it applies in public mode only. */
+/** Rules, section 4. On a laptop every client has the same address, so this applies in public mode only. */
 const newAccounts: Limit = { name: "new accounts", most: 60, windowMs: 60 * 60_000, keys: 20_000 };
 
 /** Each may charge the card, and card networks block a card that is tried too often. */
@@ -113,7 +113,7 @@ const emailChanges: Limit = { name: "e-mail changes", most: 10, windowMs: 60 * 6
 
 export function createAccounts(deps: AccountDeps): Accounts {
   const { store, limits, clock, vault, policy, hub, passwords, payments, settings, log } = deps;
-  /** Under way, by account. */
+  /** Upgrades in progress, by account. */
   const upgradesUnderWay = new Map<number, { asked: string; result: Promise<Upgraded> }>();
 
   const headerVault = createHeaderVault(vault);
@@ -172,7 +172,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     return { tenant, password, paymentUrl: verification && payments ? payments.paymentUrl(verification.token) : null };
   }
 
-  /** By `peek` or `take`. */
+  /** Asks through `peek` or `take`. */
   async function refuseTooManyAccounts(ask: Limits["peek"], address: string): Promise<void> {
     if (settings.localMode) return;
     const turn = await ask([{ limit: newAccounts, key: clientKey(address) }]);
@@ -198,7 +198,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   ): Promise<Upgraded> {
     const tenant = await store.findTenant(tenantId);
     if (tenant === null) throw notFound("The tenant does not exist.", "tenant_not_found");
-    // Even when it is not needed: whoever sends a password believes that it was set.
+    // Checked even when not needed: a client that sends a password believes that it was set.
     if (password !== undefined) checkPassword(password);
     let credentials: { email: string; password: string } | null = null;
     const refusal = refusalOfUpgrade(tenant, tier);

@@ -11,7 +11,7 @@ import type { FoundApiKey, NewApiKey, Store } from "../store/store.ts";
 const prefix = "svc_sk_";
 const keyLength = prefix.length + 40;
 
-/** What the store finds a key by. A fast hash is enough: a key has 238 bits, so nobody finds it by trying. */
+/** The hash by which the store finds a key. A fast one is enough: a key has 238 bits, so it cannot be guessed. */
 const hashOf = (key: string): Uint8Array => Bun.CryptoHasher.hash("sha256", key);
 
 /** A new API key, hashed and encrypted; the listing shows it. */
@@ -26,10 +26,13 @@ export interface KeyHolder {
   readonly apiKeyId: string;
 }
 
-/** Whose key it is: at once where it is known. @throws unauthenticated for every reason, always with the same words */
+/**
+ * Finds the holder of a key, synchronously when it is known. @throws unauthenticated, with the same wording whatever the
+ * reason
+ */
 export type AuthenticateApiKey = (token: string) => KeyHolder | Promise<KeyHolder>;
 
-/** On the path of every event: one SHA-256 and one read by a unique index. The use is noted in memory. */
+/** Runs for every event: one SHA-256 and one read by a unique index. The use is noted in memory. */
 export function createApiKeyAuthentication({
   store,
   clock,
@@ -55,7 +58,7 @@ export function createApiKeyAuthentication({
 /** When keys were last used. Written at most once a minute, not with every event (rules, section 5). */
 export interface KeyUse {
   note(apiKeyId: string): void;
-  /** The last use that was noted and may not be written yet; null: none. */
+  /** The last noted use that may not have been written yet; null if there is none. */
   unwritten(apiKeyId: string): number | null;
   /** Writes the uses noted since the last flush. A failure is ignored: they are kept for the next one. */
   flush(): Promise<void>;
@@ -110,7 +113,7 @@ export interface ApiKeyRecord {
 }
 
 export interface ApiKeys {
-  /** Newest first, the inactive ones too. */
+  /** Newest first, including inactive ones. */
   list(tenant: Tenant): Promise<ApiKeyRecord[]>;
   /** Adds a key; every other active one ends at the earlier of its own end and now + grace. */
   rotate(tenant: Tenant, gracePeriodSeconds: number, origin: Origin): Promise<ApiKeyRecord>;

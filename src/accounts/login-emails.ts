@@ -9,13 +9,13 @@ export interface LoginEmailDeps {
   log: Log;
 }
 
-/** How long an account may keep an address without having verified a card. */
+/** How long an account may keep an address without verifying a card. */
 const unverifiedEmailMs = 24 * 60 * 60 * 1000;
 
 /**
- * Who signs in with an e-mail address. Nobody proves that an address is theirs, but a card is a name; so an account that
- * has not verified one keeps the address for a day only, and after that the next who asks for it gets it. The account keeps
- * its id to sign in with, and gets nothing back with a later verification.
+ * Decides who signs in with an e-mail address. Nobody proves that an address is theirs, but a card identifies a person. So an
+ * account that has not verified one keeps its address for only a day; after that, the next account to ask for the address
+ * gets it. The first account can still sign in with its id, and does not get the address back by verifying later.
  */
 export function createLoginEmails({ store, clock, log }: LoginEmailDeps) {
   const unverifiedSince = () => clock.now() - unverifiedEmailMs;
@@ -32,7 +32,7 @@ export function createLoginEmails({ store, clock, log }: LoginEmailDeps) {
       if (!isUnproven || askedAt === undefined || askedAt > unverifiedSince()) throw emailTaken();
     },
 
-    /** Frees an address that was not refused, just before it is taken. */
+    /** Frees an address that `refuseTaken` let pass, just before it is taken. */
     async release(email: string): Promise<void> {
       const holder = await store.releaseUnverifiedEmail(email.toLowerCase(), unverifiedSince());
       if (holder) log.write("warn", "account.email_released", { tenant: holder.id });

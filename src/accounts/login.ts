@@ -33,12 +33,16 @@ const successes = (by: string, most: number): Limit => ({
 });
 
 /**
- * Right passwords cost a hash as well. Within the window, of an account from the addresses that it is known from, and of a
- * network; a stranger's login meets the first one never, so it does not tell whether an account is there.
+ * Correct passwords cost a hash as well. These count logins within the window: per account, when they come from an address it
+ * is known from, and per network. A stranger's login never counts towards the first, so that limit does not reveal whether an
+ * account exists.
  */
 const successLimits = { ofAccount: successes("account", 300), ofNetwork: successes("network", 600) };
 
-/** Logins from one address wait for each other; beyond this, those of the account with the most are turned away. */
+/**
+ * Logins from one address wait for each other; beyond this number, those for the account with the most waiting are turned
+ * away.
+ */
 const maxWaitingOfAddress = 1_000;
 
 export interface Credentials {
@@ -48,20 +52,19 @@ export interface Credentials {
 
 export interface Login {
   /**
-   * Refuses an address with too many failures, of any account or of the one that it is logged in to, before its request
-   * is read.
+   * Refuses an address with too many failures, for any account or for the one it is logged in to, before its request is read.
    * @throws rate_limited `too_many_logins`
    */
   checkAddress(address: string, tenant?: Tenant): Promise<void>;
   /**
    * The account of these credentials.
    * @param address of the client
-   * @throws unauthenticated `wrong_credentials`, alike for an unknown id and a wrong password; rate_limited
-   * `too_many_logins`; unavailable `busy`
+   * @throws unauthenticated `wrong_credentials`, the same for an unknown id and a wrong password; rate_limited
+   *   `too_many_logins`; unavailable `busy`
    */
   logIn(credentials: Credentials, address: string): Promise<Tenant>;
   /**
-   * Sets a new password, which ends every session. Guesses of the current one count as failed logins: a stolen session
+   * Sets a new password, which ends every session. Wrong guesses of the current one count as failed logins: a stolen session
    * must not be a way around their limits.
    * @throws invalid `weak_password`, `wrong_password`; rate_limited `too_many_logins`; unavailable `busy`
    */
@@ -81,7 +84,7 @@ export interface LoginDeps {
   /** Local mode has no such limit: a script may log in as often as it likes. */
   localMode: boolean;
   noteStranger: NoteStranger;
-  /** For metrics: after every wrong password. */
+  /** For metrics: called after every wrong password. */
   onFailure(): void;
 }
 
@@ -97,7 +100,7 @@ export function createLogin({
 }: LoginDeps): Login {
   const turns = new Map<string, FairQueue>();
 
-  /** One task of an address at a time, its accounts in turn. */
+  /** Runs one task per address at a time, taking its accounts in turn. */
   async function inTurn<T>(from: string, account: string, task: () => Promise<T>): Promise<T> {
     const queue = turns.get(from) ?? createFairQueue({ slots: 1, maxWaiting: maxWaitingOfAddress });
     turns.set(from, queue);
@@ -112,11 +115,11 @@ export function createLogin({
   }
 
   /**
-   * Whether this is the account's password; a wrong one counts as a failure. An attempt counts from its start and is taken
-   * back when it was none: counted at its end, a thousand guesses at once would all find the limit untouched. Those of one
-   * address go one after the other, so that right passwords given at once do not pass for failures.
+   * Whether this is the account's password; a wrong one counts as a failure. An attempt is counted when it starts and taken
+   * back if it did not fail: counted at its end, a thousand concurrent guesses would all find the limit untouched. Attempts
+   * from one address run one after the other, so that correct passwords sent at the same time do not count as failures.
    *
-   * @param account what failures are counted by: the tenant's id, or for an unknown one the login id itself
+   * @param account the key that failures are counted under: the tenant's id, or the login id itself for an unknown tenant
    */
   function isPassword(tenant: Tenant | null, account: string, password: string, address: string): Promise<boolean> {
     return inTurn(clientKey(address), account, () => checkInTurn(tenant, account, password, address));
@@ -147,7 +150,7 @@ export function createLogin({
     return true;
   }
 
-  /** A convenience for the account's owner, so a full disk does not keep anybody from logging in. */
+  /** Only a convenience for the account's owner, so a full disk must not prevent a login. */
   async function rememberAddress(tenant: Tenant, address: string): Promise<void> {
     try {
       const act = { ...byAccount(address), action: "login" } as const;
@@ -159,8 +162,8 @@ export function createLogin({
   }
 
   /**
-   * For programs that ban addresses (operating, "The log"), so the address comes first. What was given as a login id may be a
-   * password in the wrong field: only the id of an account that there is gets into the log.
+   * For programs that ban addresses (operating, "The log"), which is why the address comes first. What was given as a login
+   * id may be a password typed into the wrong field, so only the id of an existing account gets into the log.
    */
   function tellFailure(tenant: Tenant | null, address: string): void {
     onFailure();

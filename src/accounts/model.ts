@@ -6,7 +6,7 @@ import { jsonObject, text } from "../http/validation.ts";
 import { webhookEntries } from "../webhooks/model.ts";
 import { maxPasswordBytes, passwordRules, passwordSchema } from "./password.ts";
 
-/** Bodies of the accounts endpoints. The descriptions here check requests, type the handlers and make the document. */
+/** Bodies of the accounts endpoints. These descriptions check requests, type the handlers and make up the document. */
 
 // ---------------------------------------------------------------- fields
 
@@ -23,7 +23,7 @@ const upgradeTier = v.picklist(
 
 const displayName = v.pipe(text(200), v.regex(/\S/, "must not be blank"));
 
-/** Its rules are checked by `checkPassword`, which names all that are missed. */
+/** Checked by `checkPassword`, which names every rule that is not met. */
 const newPassword = v.pipe(v.string("must be a string"), v.metadata({ description: passwordRules, ...passwordSchema }));
 
 const givenPassword = v.pipe(
@@ -218,7 +218,7 @@ export const authenticatedExample = {
   tier: "free",
 };
 
-/** What a login, a renewal and a change of the password answer. */
+/** The response to a login, a renewal and a password change. */
 export const authenticatedAs = (tenant: Tenant, token: string) => ({
   status: "authenticated",
   token,

@@ -14,7 +14,7 @@ const nouns = (
   "Puffin Raven Reef Ridge River Robin Sparrow Spruce Summit Tiger Thistle Tundra Valley Walnut Willow Wren"
 ).split(" ");
 
-/** Draws a whole number from 0 up to, and without, `below`. */
+/** Draws a whole number from 0 up to, but not including, `below`. */
 export type Draw = (below: number) => number;
 
 /** Not for secrets: two numbers of one draw in 2^32 are more likely than the others. */

@@ -11,7 +11,7 @@ const tooMany = failure(
   "At most 20 password resets in 15 minutes can be asked for from one address; retry after the number of seconds in Retry-After.",
 );
 
-/** A new password for who has lost the old one: a mail with a link, and what its page sends (rules, section 16). */
+/** Password reset for those who have lost theirs: a mail with a link, and the call that its page makes (rules, section 16). */
 export function passwordResetRoutes({ resets }: { resets: PasswordResets }): ErasedEndpoint[] {
   return [
     endpoint(

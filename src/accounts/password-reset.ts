@@ -18,14 +18,14 @@ export interface PasswordResets {
   /** Refuses an address that asks too often, before its request is read. @throws forbidden `mail_off`, rate_limited */
   check(address: string): Promise<void>;
   /**
-   * Has a link sent to the address of an account, if there is such an account and its address can get mail. Returns before
-   * anything is looked up, so neither the answer nor its time tells whether there is.
+   * Has a link sent to an account's address, if the account exists and its address can get mail. Returns before anything is
+   * looked up, so neither the response nor its timing tells whether it exists.
    * @throws rate_limited `too_many_resets`
    */
   order(loginId: string, address: string): Promise<void>;
   /** @throws invalid `weak_password`, `reset_link_invalid`; rate_limited `too_many_resets`; unavailable `busy` */
   use(token: string, newPassword: string, address: string): Promise<void>;
-  /** Resolves when what was ordered is in the outbox. */
+  /** Resolves when every mail ordered so far is in the outbox. */
   flush(): Promise<void>;
 }
 
@@ -39,14 +39,14 @@ export interface PasswordResetDeps {
   passwords: Passwords;
   vault: Vault;
   log: Log;
-  /** A mail is in the outbox. Null: this server sends none. */
+  /** Called when a mail is in the outbox. Null: this server sends none. */
   onQueued: (() => void) | null;
 }
 
-/** Of one address, known accounts and unknown ones alike. */
+/** Counted per address, for known and unknown accounts alike. */
 const resets: Limit = { name: "password resets by address", most: 20, windowMs: 15 * 60_000, keys: 20_000 };
 
-/** Looked up at once. More are left out, which nobody can tell from a mail that is late. */
+/** Lookups in progress at a time. Requests beyond that are dropped, which nobody can tell from a mail that is late. */
 const mostUnderWay = 100;
 
 const contextOf = (tenantId: string) => `${tenantId}:password reset`;
@@ -67,7 +67,7 @@ export function createPasswordResets(deps: PasswordResetDeps): PasswordResets {
     const token = newToken(200);
     const fact = seal(vault, tenant, token, clock.now() + resetLifetimeMs);
     const recipient = tenant.email.toLowerCase();
-    // Anybody may name the address as the contact of a free account: its owner's link must not have to wait for theirs.
+    // Anybody may name this address as the contact of a free account; its owner's link must not have to wait for theirs.
     const isLogin = (await store.findTenantByLoginEmail(recipient))?.key === tenant.key;
     const kind = isLogin ? "password.reset" : "password.reset_by_contact";
     const order = { kind, recipient, fact } as const;
@@ -114,7 +114,10 @@ const seal = (vault: Vault, { id, name }: Tenant, token: string, expiresAt: numb
   expiresAt,
 });
 
-/** What a mail has to say of a link, readable; null when the link has ended by now, or does not open. Other facts as they are. */
+/**
+ * The fact with its link made readable; null when the link has expired or cannot be decrypted. Other facts are returned
+ * unchanged.
+ */
 export function openResetFact(vault: Vault, fact: MailFact, now: number): MailFact | null {
   const { sealedToken, expiresAt, tenantId } = fact;
   if (typeof sealedToken !== "string") return fact;
@@ -123,7 +126,7 @@ export function openResetFact(vault: Vault, fact: MailFact, now: number): MailFa
     const token = vault.open(Buffer.from(sealedToken, "base64"), contextOf(String(tenantId)));
     return { ...fact, token: Buffer.from(token).toString("utf8") };
   } catch {
-    // The master key was replaced since: other mail must not wait behind it, and another link can be asked for.
+    // The master key has been replaced since. Other mail must not wait behind this one, and another link can be asked for.
     return null;
   }
 }

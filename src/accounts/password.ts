@@ -5,7 +5,7 @@ import { createFairQueue, QueueFull } from "../lib/fair-queue.ts";
 /** Bounds the work of one hash. */
 export const maxPasswordBytes = 1024;
 
-/** Specification, "Password rules". Letters of every alphabet that has upper and lower case count. */
+/** Specification, "Password rules". Letters of every alphabet that distinguishes upper and lower case count. */
 const rules: readonly { text: string; holds(password: string): boolean }[] = [
   { text: "at least 8 characters", holds: (password) => [...password].length >= 8 },
   { text: "at least one uppercase letter", holds: (password) => /\p{Lu}/u.test(password) },
@@ -15,14 +15,14 @@ const rules: readonly { text: string; holds(password: string): boolean }[] = [
   { text: "at most 1,024 bytes", holds: (password) => Buffer.byteLength(password) <= maxPasswordBytes },
 ];
 
-/** `a, b and c`; not by `Intl`, whose data takes 5 ms of a start to load. */
+/** `a, b and c`; not by `Intl`, whose data adds 5 ms to a start. */
 const list = (texts: readonly string[]): string =>
   [texts.slice(0, -1).join(", "), ...texts.slice(-1)].filter((text) => text !== "").join(" and ");
 
 /** The rules as one sentence, for the document. */
 export const passwordRules = `Must have ${list(rules.map(({ text }) => text))}.`;
 
-/** The rules as far as JSON Schema can express them: it counts characters, not bytes. */
+/** The rules, as far as JSON Schema can express them: it counts characters, not bytes. */
 export const passwordSchema = {
   minLength: 8,
   maxLength: maxPasswordBytes,
@@ -30,7 +30,7 @@ export const passwordSchema = {
 };
 
 /**
- * Checks a new password. The message names every rule that is missed, and never the password.
+ * Checks a new password. The message names every rule that is not met, and never the password.
  * @throws invalid `weak_password`
  */
 export function checkPassword(password: string, field = "password"): void {
@@ -38,7 +38,7 @@ export function checkPassword(password: string, field = "password"): void {
   if (missed.length > 0) throw invalidField(field, `must have ${list(missed)}`, "weak_password");
 }
 
-/** 64 characters, six bits each, without those that are mistaken for others or that a shell would read. */
+/** 64 characters, six bits each, without those that look alike or that a shell would interpret. */
 const alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz23456789@#%^+=";
 
 /** A password that meets the rules: 20 characters, about 119 bits. */
@@ -52,7 +52,7 @@ export function generatePassword(): string {
   }
 }
 
-/** Of argon2id. */
+/** Cost parameters of argon2id. */
 export interface PasswordCost {
   /** KiB. */
   readonly memoryCost: number;
@@ -63,7 +63,7 @@ export interface PasswordCost {
 /** OWASP's minimum for argon2id, 26 ms here; Bun's own default takes 116 ms (hazards, section 5, "Passwords"). */
 const owaspMinimum: PasswordCost = { memoryCost: 19_456, timeCost: 2 };
 
-/** Of a random password that nobody kept: what the password for an unknown login id is compared with. */
+/** Hash of a random password that was not kept. A password for an unknown login id is compared with it. */
 const dummyHash =
   "$argon2id$v=19$m=19456,t=2,p=1$GKtSTL+BJVPcn72ACWBVceTarxz5PUvk6EysI+tyKlA$MUiP1zj8P+3sQVuc3MUaYa4ggjwXo5LhjUF7y3gMKsQ";
 
@@ -77,16 +77,16 @@ const maxWaitingHashes = 100;
 export interface HashedFor {
   /** Its id, or the login id that was given; absent when there is none yet. */
   readonly account?: string;
-  /** Of the client; absent for the operator. */
+  /** The client's address; absent for the operator. */
   readonly address?: string;
 }
 
-/** Hashes and verifies passwords. There is one for the whole server, because the limit is one. */
+/** Hashes and verifies passwords. There is one instance for the whole server, because there is one limit. */
 export interface Passwords {
   /** @throws unavailable `busy` */
   hash(password: string, whose: HashedFor): Promise<string>;
   /**
-   * False when there is no hash, after the same work.
+   * Returns false when there is no hash, after doing the same work.
    * @throws unavailable `busy`
    */
   verify(password: string, hash: string | null, whose: HashedFor): Promise<boolean>;

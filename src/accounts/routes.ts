@@ -20,7 +20,7 @@ export interface AccountRouteDeps {
   /** How long events are kept. */
   usualAges: UsualAges & { readonly retentionMaxBytes: number | null };
   accounts: Accounts;
-  /** Somebody asks for the status, and may be waiting for a verification. */
+  /** Called when somebody asks for the status; they may be waiting for a verification. */
   onPoll(tenant: Tenant): void;
 }
 
@@ -32,7 +32,7 @@ const paymentsUnavailable = failure(
   "This server offers no other tiers; ask its operator for higher limits.",
 );
 
-/** The account itself: make it, read it, upgrade it, delete it. */
+/** The account itself: create it, read it, upgrade it, delete it. */
 export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
   const { store, storageBytes, clock, usualAges, accounts, onPoll } = deps;
   return [

@@ -26,7 +26,7 @@ const tooManyLogins = failure(
   "Too many failed logins; retry after the number of seconds in Retry-After.",
 );
 
-/** Session tokens: get one, renew it, end it; and the password, whose change ends them all. */
+/** Session tokens: get one, renew it, end it; and the password, which ends them all when it changes. */
 export function sessionRoutes({ store, sessions, login }: SessionRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(

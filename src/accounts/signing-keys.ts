@@ -26,21 +26,21 @@ export const makeSigningSecret = (vault: Vault, tenantId: string, secret = gener
 
 export interface ShownSecret {
   readonly secret: string;
-  /** Until then deliveries are signed with an earlier secret as well; null when there is none. */
+  /** Until then, deliveries are signed with an earlier secret as well; null when there is none. */
   readonly earlierEndsAt: number | null;
 }
 
 export interface SigningKeys {
-  /** The JWK set: every key that may have signed what is still on its way, and the one that will sign next. */
+  /** The JWK set: every key that may have signed a delivery still on its way, and the one that will sign next. */
   published(tenant: Tenant): Promise<{ keys: SigningJwk[] }>;
-  /** Adds a key that signs from `activateAfterSeconds` from now. */
+  /** Adds a key that starts signing `activateAfterSeconds` from now. */
   rotate(
     tenant: Tenant,
     activateAfterSeconds: number,
     origin: Origin,
   ): Promise<{ key: SigningKey; earlierPublishedUntil: number }>;
   secret(tenant: Tenant): Promise<ShownSecret>;
-  /** @param overlap how long the earlier one goes on signing beside it, in ms @default a week */
+  /** @param overlap how long the earlier secret goes on signing alongside it, in ms @default a week */
   rotateSecret(tenant: Tenant, origin: Origin, overlap?: number): Promise<ShownSecret>;
 }
 

@@ -1,27 +1,27 @@
 import type { Clock } from "../lib/clock.ts";
 import type { RetentionVerbs } from "../store/retention.ts";
 
-/** Measured again after a minute, or after so many times as long as measuring took, so that asking often costs little. */
+/** Measured again after a minute, or after this many times as long as measuring took, so that frequent requests cost little. */
 const freshMs = 60_000;
 const freshPerWork = 200;
 
-/** Whoever asks waits no longer for it: of millions of events it takes seconds. */
+/** A caller waits no longer than this: measuring millions of events takes seconds. */
 const patienceMs = 250;
 
-/** Accounts of which the latest figure is kept. */
+/** Number of accounts whose latest figure is kept. */
 const mostKept = 10_000;
 
 /**
- * How many bytes the events of an account take: as of a minute ago, or some more where there are many. Null: they are being
- * measured for the first time, and it takes long.
+ * How many bytes the events of an account take: as of a minute ago, or somewhat longer where there are many. Null: they are
+ * being measured for the first time, and it is taking long.
  */
 export type StorageBytes = (tenantKey: number) => Promise<number | null>;
 
 interface Kept {
-  /** Null: none yet. */
+  /** Null: not measured yet. */
   bytes: number | null;
   staleAt: number;
-  /** Whoever asks while it is measured waits for the same. */
+  /** Set while it is being measured; everyone who asks meanwhile waits for this result. */
   underWay: Promise<number> | null;
 }
 
