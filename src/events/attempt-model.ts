@@ -6,7 +6,7 @@ import { formatIso } from "../lib/iso-time.ts";
 
 const failureMeanings = Object.entries(failureCodes).map(([code, meaning]) => `\`${code}\`: ${meaning}`);
 
-/** Open: a client must not break when another code joins these (rules, section 15). */
+/** Open-ended: a client must not break when another code is added (rules, section 15). */
 export const errorCode = v.pipe(
   v.nullable(v.string()),
   v.metadata({

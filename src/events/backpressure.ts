@@ -4,58 +4,59 @@ import { createTurnstile } from "../lib/turnstile.ts";
 import { heavyEvents } from "../store/store.ts";
 
 /**
- * Accepting gives way to delivering. Both need the same processor, and whoever posts as fast as it is answered would have all of
- * it: 1,000 clients had 9,700 events a second accepted and 4,100 delivered, which came seconds late.
+ * Makes accepting give way to delivering. Both need the same processor, and a client that posts as fast as it gets answers
+ * would take all of it: 1,000 clients had 9,700 events a second accepted and 4,100 delivered, which arrived seconds late.
  *
- * What tells is how long the next delivery would take by us, could it go at once: the time that attempts take beside that of their
- * receivers (on the way to the thread that sends, in its queues, and back), and the wait for a place among those under way. Attempts
- * alone do not tell: their number is bounded, so on a fast machine they take 40 ms, however many wait behind them. There, 1,000
- * clients had their events delivered up to 12 s late.
+ * The signal is how long the next delivery would spend on our side if it could go right now: the time that attempts take
+ * apart from that of their receivers (on the way to the sender thread, in its queues, and back), plus the wait for a place
+ * among those in flight. Attempts alone do not tell: their number is bounded, so on a fast machine they take 40 ms however
+ * many wait behind them. There, 1,000 clients had their events delivered up to 12 s late.
  *
- * While it is long, fewer events are accepted at a time, or none; the others wait, accounts in turn, and get their 202 later.
- * Webhooks that are slow, limited or dead take no time of ours, so they hold up nobody. Nor does what is sent once more or was
- * accepted long ago: a replay, retries, a backlog after an outage.
+ * While that time is long, fewer events are accepted at a time, or none; the others wait, with accounts taking turns, and get
+ * their 202 later. Webhooks that are slow, limited or dead take no time on our side, so they hold nobody up. Nor does
+ * anything that is sent again or was accepted long ago: a replay, retries, a backlog after an outage.
  *
  *   deliveries prompt ─▶ more at a time, up to all       deliveries late ─▶ fewer at a time, then none for a moment
  */
 export interface Backpressure {
   /**
-   * Begins to accept so many events.
-   * @returns null: at once; else when it is their turn. Each that has begun must `end` with the same number.
+   * Begins to accept this many events.
+   * @returns null when they may go ahead immediately, otherwise a promise that resolves when it is their turn. Whoever has
+   *   begun must call `end` with the same number.
    */
   begin(tenantKey: number, events: number): Promise<void> | null;
   end(events: number): void;
-  /** What attempts took by us of late. */
+  /** Takes note of how long recent attempts spent on our side. */
   heed(times: OwnTimes): void;
 }
 
 /** Events that may be in acceptance at a time. */
 const most = 256;
 /**
- * A large batch counts as so many. The store takes them one by one as it is, and what others send between two of them: they
- * would miss that if they had to wait here until the batch is through.
+ * A large batch counts as this many events. The store already takes such batches one at a time, and takes what others send
+ * between two of them; other clients would lose that chance if they had to wait here until the batch is through.
  */
 const heavyWeight = 16;
 
 /**
- * What a delivery takes by us above and below which acceptance is narrowed and widened. With 25 ms, a server that took twice as
- * long for everything left a seventh of its processors with nothing to do.
+ * Times that a delivery spends on our side: above the first acceptance is narrowed, below the second it is widened. At 25 ms,
+ * a server that took twice as long for everything left a seventh of its processors idle.
  */
 const lateMs = 60;
 const promptMs = 8;
-/** Only from here on it is closed: below, one at a time is few enough, and closing leaves the processor with nothing to do. */
+/** Acceptance closes only from here on: below this, one at a time is few enough, and closing would leave the processor idle. */
 const veryLateMs = 120;
-/** Less than one: nothing passes. */
+/** Less than one, so nothing passes. */
 const closedWidth = 0.5;
-/** With fewer deliveries on our side it is not their number that makes them late, but a machine that does other things. */
+/** With fewer deliveries on our side, it is not their number that makes them late but other work on the machine. */
 const fewWaiting = 16;
 
-/** Nothing passes for this long at most. */
+/** The longest that nothing passes. */
 const longestMs = 100;
-/** Without an answered attempt for so long nothing is known, and so nobody waits. */
+/** Without an answered attempt for this long nothing is known, so nobody waits. */
 const forgetMs = 500;
 
-/** @param waitingForPlace how many fresh deliveries could go at once, but for a place among the attempts under way */
+/** @param waitingForPlace how many fresh deliveries could go right now, if there were a place among the attempts in flight */
 export function createBackpressure(clock: Clock, waitingForPlace: () => number): Backpressure {
   const turnstile = createTurnstile<number>(most);
   /** Below 1 it is closed. */
@@ -70,7 +71,7 @@ export function createBackpressure(clock: Clock, waitingForPlace: () => number):
     width = Math.min(to, most);
     turnstile.widen(Math.floor(width));
     reopen?.();
-    // What was under way may never be answered.
+    // The attempts in flight may never be answered.
     reopen = width < 1 ? clock.after(longestMs, () => widen(1)) : null;
   }
 
@@ -83,9 +84,10 @@ export function createBackpressure(clock: Clock, waitingForPlace: () => number):
   function heed({ attempts, ownMs, newOwnMs, elapsedMs }: OwnTimes): void {
     const now = clock.monotonicMs();
     heededAt = now;
-    // While attempts are prompt by us, it is receivers that hang which hold the places.
+    // While attempts are prompt on our side, the places are held by receivers that hang.
     const queued = ownMs < promptMs * attempts ? 0 : waitingForPlace();
-    // By Little's law, both: what waits goes out as fast as the last attempts came back, and those under way are as many as this.
+    // Both follow from Little's law: what waits goes out as fast as the last attempts came back, and the quotient is the
+    // number of attempts on our side.
     const averageMs = (ownMs + queued * elapsedMs) / attempts;
     const waiting = queued + ownMs / elapsedMs;
     const isLate = averageMs > lateMs && waiting > fewWaiting;

@@ -7,7 +7,7 @@ import type { FailureGroup, FailureReport } from "../store/failures.ts";
 import { errorCode } from "./attempt-model.ts";
 import { isInOrder, isoTime } from "./model.ts";
 
-/** What `GET /v1/failures` takes and answers. */
+/** What `GET /v1/failures` takes and returns. */
 
 export const failuresQuery = v.pipe(
   v.object({
@@ -89,7 +89,7 @@ export const failuresExample = {
   others: { waiting: 0, failed: 0 },
 };
 
-/** @param isOngoing as `goesOn` has it */
+/** @param isOngoing as determined by `goesOn` */
 export const toGroupBody = (group: FailureGroup, isOngoing: boolean) => ({
   targetWebhook: group.webhook?.url ?? "",
   webhookId: group.webhook?.id ?? null,

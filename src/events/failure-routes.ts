@@ -15,7 +15,7 @@ export interface FailureRouteDeps {
 
 const dayMs = 24 * 3_600_000;
 
-/** What is counted by the hour is read by the hour. */
+/** Failures are counted by the hour, so they are read by the hour. */
 const maxDays = 31;
 
 export function failureRoutes({ store, clock }: FailureRouteDeps): ErasedEndpoint[] {
@@ -54,7 +54,10 @@ export function failureRoutes({ store, clock }: FailureRouteDeps): ErasedEndpoin
   ];
 }
 
-/** What the webhook of a group took, if it is registered. Where none was, there may still be none. */
+/**
+ * The types that a group's webhook has taken, if it is still registered. Where no webhook was registered, there may still be
+ * none.
+ */
 function deliveredTo({ webhook }: FailureGroup, health: readonly WebhookHealth[]): DeliveredTypes | null {
   if (webhook === null) return health.length === 0 ? new Map() : null;
   return health.find((one) => one.webhook.id === webhook.id)?.deliveredTypes ?? null;

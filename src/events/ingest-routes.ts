@@ -81,7 +81,7 @@ const sliceSingle = (body: Uint8Array) => [sliceEvent(body)];
 const answerSingle = ([eventId]: readonly string[]) => ({ status: "accepted", eventId });
 const answerBatch = (eventIds: readonly string[]) => ({ status: "accepted", eventIds });
 
-/** Until the commit a client can go, or break its request off by what it sends after it: then it gets no 202. */
+/** Until the commit, a client can disconnect, or break its request off by what it sends after it; then it gets no 202. */
 function conditionsOf(apiKeyId: string, request: Request, path: string, body: Uint8Array): AcceptConditions {
   const { headers } = request;
   const idempotency = idempotencyOf(headers, path, body);
@@ -89,7 +89,7 @@ function conditionsOf(apiKeyId: string, request: Request, path: string, body: Ui
   return { apiKeyId, trace, idempotency, isAbandoned: () => request.signal.aborted };
 }
 
-/** The key of a request that may be repeated, and what makes the repetition the same: its path and its bytes. */
+/** The key of a request that may be repeated, and what identifies a repetition: its path and its bytes. */
 function idempotencyOf(headers: Headers, path: string, body: Uint8Array): AcceptRequest["idempotency"] {
   const key = headers.get("idempotency-key");
   if (key === null) return undefined;

@@ -5,13 +5,13 @@ import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { AcceptedEvents, AcceptRequest, NewEvent, Store } from "../store/store.ts";
 import type { Backpressure } from "./backpressure.ts";
 
-/** Told of accepted events once they are on disk. */
+/** Called with accepted events once they are on disk. */
 export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
 
-/** Told of events that were not accepted, and why. @param events one, if the request could not be read */
+/** Called when events were not accepted, with the reason. @param events one, if the request could not be read */
 export type AnnounceRefused = (tenantKey: number, error: DomainError, events: number) => void;
 
-/** What has to hold beside the account's own standing. */
+/** What has to hold besides the account's own standing. */
 export type AcceptConditions = Pick<AcceptRequest, "apiKeyId" | "trace" | "idempotency" | "isAbandoned">;
 
 export interface IngestDeps {
@@ -22,11 +22,11 @@ export interface IngestDeps {
 }
 
 /**
- * Accepts events: stores them, hands over those of their deliveries that have room in memory, and returns their ids. It returns after the commit that holds
- * the events and all their delivery rows is on disk (rules, section 6).
+ * Accepts events: stores them, hands over those of their deliveries that fit in memory, and returns their ids. It returns
+ * once the commit with the events and all their delivery rows is on disk (rules, section 6).
  */
 export function createIngest({ store, dispatcher, announce, backpressure }: IngestDeps) {
-  /** Batches of one account go one after the other, so that another account's waits for one of them and not for all. */
+  /** Batches of one account run one after the other, so that another account's batch waits for one of them, not for all. */
   const batches = createKeyedLock<number>();
 
   async function accept(tenant: Tenant, request: AcceptRequest): Promise<readonly string[]> {
@@ -46,7 +46,7 @@ export function createIngest({ store, dispatcher, announce, backpressure }: Inge
     return accepted.eventIds;
   }
 
-  /** By itself: a function that may make a closure makes room for it at each call, for single events too. */
+  /** A separate function: one that may create a closure makes room for it on every call, even for single events. */
   const acceptBatch = (tenant: Tenant, request: AcceptRequest) =>
     batches.run(tenant.key, () => accept(tenant, request));
 

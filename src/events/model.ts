@@ -12,7 +12,7 @@ import { keptAttempts } from "../store/deliveries.ts";
 import { payloadStart } from "../store/store.ts";
 import { attemptBody, errorCode } from "./attempt-model.ts";
 
-/** Bodies, queries and answers of ingestion and of the events endpoints. */
+/** Bodies, queries and responses of ingestion and of the events endpoints. */
 
 const exampleEventId = "evt_01jc8x2m4e7n9q3s5v7y9a1c3e";
 const examplePayload = { event_type: "order.created", order_id: 1042 };
@@ -24,7 +24,7 @@ const payload = v.pipe(
   v.description("A JSON object, stored and delivered byte for byte as sent."),
 );
 
-/** What an event is, wherever one is given. For the document; the bytes themselves are judged by `sliceEvent`. */
+/** An event, wherever one is given. Only for the document; `sliceEvent` checks the bytes themselves. */
 export const givenEvent = {
   payload,
   event_type: v.optional(
@@ -35,7 +35,7 @@ export const givenEvent = {
   ),
 };
 
-/** As are those of a batch by `sliceBatch`. */
+/** Only for the document, too; `sliceBatch` checks the bytes of a batch. */
 export const IngestBody = jsonObject({
   ...givenEvent,
   ordering_key: v.optional(
@@ -96,7 +96,7 @@ export const batchResponses: Readonly<Record<number, ResponseDescription>> = {
 
 // ---------------------------------------------------------------- queries
 
-/** Zero-indexed, and no page number is too high: what lies behind the last page is empty. */
+/** Zero-indexed, and no page number is too high: pages past the last one are empty. */
 const pageNumber = v.pipe(
   v.string("must be a whole number"),
   v.regex(/^-?\d+$/, "must be a whole number"),
@@ -104,7 +104,7 @@ const pageNumber = v.pipe(
   v.minValue(0, "must be at least 0"),
 );
 
-/** Specification, "Limits": 20 when not given, at most 1,000. */
+/** Specification, "Limits": 20 by default, at most 1,000. */
 const pageSize = queryInteger(1, 1000);
 
 export const isoTime = (role: "start" | "end") =>
@@ -131,7 +131,7 @@ const maxReplayIdLength = 100;
 
 export const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 
-/** Of a range of times, as `v.check` asks it. */
+/** Whether a time range is in order, for use in `v.check`. */
 export const isInOrder = (from: number | undefined, to: number | undefined) =>
   from === undefined || to === undefined || from <= to;
 
@@ -235,7 +235,7 @@ export const recordBody = v.object({
   tenantId: v.string(),
   state: v.pipe(
     v.string(),
-    // Open: a client must not break when another state joins these (rules, section 7).
+    // Open-ended: a client must not break when another state is added (rules, section 7).
     v.metadata({
       description:
         "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry. More values may be added.",

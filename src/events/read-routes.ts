@@ -18,25 +18,25 @@ import { pageList, recordList } from "./record.ts";
 export interface EventReadRouteDeps {
   store: Pick<Store, "page" | "records" | "attempts" | "previewDelivery" | "stats" | "waiting">;
   clock: Clock;
-  /** The request of a delivery as it would be sent now, freshly signed. */
+  /** The request of a delivery as it would be sent now, with a fresh signature. */
   preview(delivery: PreviewedDelivery): Promise<{ headers: Record<string, string>; body: string }>;
 }
 
 const tag = "Events";
 
-/** Carries what an answer that is an array has no field for. */
+/** Carries what a response that is an array has no field for. */
 const totalCount = "Total-Count";
 
-/** More would be a picture finer than any screen. */
+/** More would be finer than any screen can show. */
 const maxBuckets = 1000;
 
-/** Without `from`, an hour of minutes; with another width, as many buckets. */
+/** Without `from`, an hour of minutes; with another bucket width, just as many buckets. */
 const defaultBuckets = 60;
 
 export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
   async function list(tenant: Tenant, query: m.ListQuery, state?: DeliveryState): Promise<Reply> {
     const { size, webhook, type, q, code, status, replay, from, to, payload } = query;
-    // The offset stays a number that the store can count to; so far behind the last page all pages are alike.
+    // Keeps the offset a number that the store can count to; that far past the last page, all pages are alike.
     const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
     const filters: RecordFilters = {
       ...(state !== undefined && { state }),

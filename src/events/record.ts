@@ -5,8 +5,8 @@ import type { Cursor } from "../store/cursor.ts";
 import type { PayloadPart, RecordPage } from "../store/store.ts";
 
 /**
- * The JSON text of a record, in pieces: the specified fields in the order of the specification, then ours. It is put
- * together by hand because `originalPayload` is the very text that the tenant submitted, never parsed and written again.
+ * The JSON text of a record, in pieces: the specified fields in the order of the specification, then our own. It is assembled
+ * by hand because `originalPayload` is the very text that the tenant submitted, never parsed and rewritten.
  */
 export function recordPieces(
   record: EventRecord,
@@ -45,7 +45,7 @@ export function recordPieces(
   ];
 }
 
-/** A character whose end is cut off is left out. */
+/** A character that was cut in half is left out. */
 const startOf = (payload: Uint8Array | null): string | null =>
   payload && new TextDecoder().decode(payload, { stream: true });
 
@@ -60,7 +60,7 @@ export const recordList = (
   after: "]",
 });
 
-/** @param isFiltered whether a filter was given: only then may `total` be less than exact, and the page says whether it is */
+/** @param isFiltered whether a filter was given: only then may `total` be inexact, and the page says whether it is exact */
 export function pageList(
   { records, total, totalIsExact, totalEvents, searchedTo }: RecordPage,
   tenantId: string,
