@@ -9,7 +9,7 @@ import { jsonObject } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";
 
-/** Rules, section 14. The patterns themselves are judged by `checkWebhooks`. */
+/** Rules, section 14. The patterns themselves are checked by `checkWebhooks`. */
 const eventTypes = v.pipe(
   v.nullable(v.array(v.string("must be a string"), "must be an array of patterns, or null")),
   v.description(
@@ -37,7 +37,7 @@ const rateLimit = v.pipe(
   ),
 );
 
-/** The highest one is a setting of the server: `checkWebhooks` knows it. */
+/** The upper bound is a setting of the server, which `checkWebhooks` knows. */
 const maxConcurrency = v.pipe(
   v.nullable(limit),
   v.description(
@@ -52,10 +52,10 @@ const ordered = v.pipe(
   ),
 );
 
-/** Keys of an object that JavaScript gives a meaning of its own, and models leave out. */
+/** Keys that JavaScript gives a special meaning on an object, and that models leave out. */
 const unusable = ["__proto__", "constructor", "prototype"];
 
-/** Names and values are judged by `checkWebhooks`. */
+/** Names and values are checked by `checkWebhooks`. */
 const headers = v.pipe(
   v.nullable(
     v.pipe(
@@ -75,7 +75,7 @@ const headers = v.pipe(
   ),
 );
 
-/** Specification, "Webhook entry", the form of the input. The URL itself is judged by `checkWebhooks`. */
+/** Specification, "Webhook entry", the input form. The URL itself is checked by `checkWebhooks`. */
 const webhookEntry = jsonObject({
   webhook_url: v.pipe(
     v.string("must be a string"),
@@ -138,7 +138,7 @@ const settingFields = {
 
 const plainFields = { id: v.string(), url: v.string(), name: v.string() };
 
-/** The last ones with `expand=true`. */
+/** The setting fields are there only with `expand=true`. */
 export const webhookList = v.array(v.object({ ...plainFields, ...v.partial(v.object(settingFields)).entries }));
 
 export const webhookSettings = v.object({ ...plainFields, ...settingFields });
@@ -236,7 +236,7 @@ export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookH
   ...(lastStatusCode !== null && { lastStatusCode }),
 });
 
-/** For the document; the bytes themselves are judged by `sliceEvent`. */
+/** Only for the document; `sliceEvent` checks the bytes themselves. */
 export const testBody = jsonObject({ ...givenEvent, payload: v.optional(givenEvent.payload) });
 export const testBodyExample = { payload: { event_type: "order.created", order_id: 1042 } };
 

@@ -26,9 +26,9 @@ export interface WebhookRouteDeps {
   store: Pick<Store, "webhooks" | "webhookHealth" | "replaceWebhooks" | "enableWebhook">;
   limits: Limits;
   clock: Clock;
-  /** Deliveries wait for the operator (`POSTRIDER_PAUSED`). */
+  /** Whether deliveries wait for the operator (`POSTRIDER_PAUSED`). */
   isPaused(): boolean;
-  /** Most attempts at once to one webhook, of any account. */
+  /** The most concurrent attempts to one webhook, for any account. */
   webhookConcurrency: number;
   headerVault: HeaderVault;
   /** What the account may register. */
@@ -36,7 +36,7 @@ export interface WebhookRouteDeps {
   log: Log;
   hub: AccountHub & WebhookHub;
   tell: TellAccount;
-  /** As of an event that is ingested. */
+  /** The same limit as for an ingested event. */
   maxBodyBytes: number;
   /**
    * Sends one signed event. Whatever the receiver does, the outcome is an attempt.
@@ -48,7 +48,7 @@ export interface WebhookRouteDeps {
 /** Rules, section 3. */
 const tests: Limit = { name: "webhook tests", most: 10, windowMs: 60_000, keys: 10_000 };
 
-/** A person changes the list now and then, a deployment once; each change of it is a commit and a message on the stream. */
+/** A person changes the list now and then, a deployment once; each change is a commit and a message on the stream. */
 const changes: Limit = { name: "webhook changes", most: 300, windowMs: 60_000, keys: 10_000 };
 
 const tag = "Webhooks";
@@ -139,7 +139,7 @@ export function webhookRoutes({
         const checked = await checkWebhooks(body, { policy: policyOf(tenant), field: "", limit, webhookConcurrency });
         const stored = hasMasks(checked) ? await store.webhooks(tenant.key) : [];
         const wanted = sealHeaders(checked, { headerVault, tenantId: tenant.id, field: "", stored });
-        // Once more, and counted now: what was refused has changed nothing.
+        // Checked again, and only counted now: a request that was refused has changed nothing.
         refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }]));
         const act = { ...byAccount(address), action: "webhooks.changed" } as const;
         const saved = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now(), act);
@@ -249,7 +249,7 @@ export function webhookRoutes({
   ];
 }
 
-/** Also an empty object, which clients send that always send JSON. */
+/** True for an empty object, too: some clients always send JSON. */
 const isNothing = (body: Uint8Array): boolean =>
   body.length < 64 && /^\s*(\{\s*\}\s*)?$/.test(Buffer.from(body).toString());
 

@@ -11,7 +11,7 @@ import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
 import type { PreviewedDelivery } from "../store/store.ts";
 
-/** What a test event says by default. It is signed and sent like any other, and stored nowhere. */
+/** The default payload of a test event. It is signed and sent like any other, and stored nowhere. */
 const samplePayload = Buffer.from(
   '{"event_type":"postrider.test","message":"This is a test event. Its signature is real, its content is not."}',
 );
@@ -24,7 +24,7 @@ export interface TestDeliveryDeps {
   pace: Pick<AccountPace, "take">;
 }
 
-/** Sends one signed event to a webhook and says how that went; no retry, no record. */
+/** Sends one signed event to a webhook and returns the outcome; no retry, no record. */
 export function createTestDelivery({ signers, headerVault, sender, clock, pace }: TestDeliveryDeps) {
   return async function sendTest(
     tenant: Tenant,
@@ -55,7 +55,7 @@ export function createTestDelivery({ signers, headerVault, sender, clock, pace }
     };
     const material = await signers.materialFor(tenant.key, tenant.id);
     const headers = headerVault.open(tenant.id, webhook.sealedHeaders);
-    // A test goes at once, somebody waits for it; the account's deliveries wait for its token instead.
+    // A test goes out immediately, because somebody is waiting for it; the account's deliveries wait for its token instead.
     pace.take(tenant.key, delivery.tier);
     const outcome = await sender.send({ delivery, material, headers, now });
     const verdict = judge(outcome, webhook.url);
@@ -78,8 +78,8 @@ export function createTestDelivery({ signers, headerVault, sender, clock, pace }
 }
 
 /**
- * The request of a delivery as it would be sent now, for "copy as curl" and for forwarding to a laptop. Without the headers of
- * the tenant's own, whose values no answer shows.
+ * The request of a delivery as it would be sent now, for "copy as curl" and for forwarding to a laptop. It omits the tenant's
+ * own headers, whose values no response shows.
  */
 export function createPreview({ signers, clock }: Pick<TestDeliveryDeps, "signers" | "clock">) {
   return async function preview(

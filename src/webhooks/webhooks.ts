@@ -8,30 +8,30 @@ import type { ListedWebhook } from "../domain/webhook-list.ts";
 import { newId } from "../lib/id.ts";
 import type { WebhookEntry } from "./model.ts";
 
-/** What an account may register: its own inbox too, exactly as that one whole string (rules, section 9). */
+/** What an account may register: also its own inbox, but only as that exact string (rules, section 9). */
 export const allowInbox = (policy: UrlPolicy, inboxUrl: string): UrlPolicy => ({
   checkUrl: (input) => (input === inboxUrl ? { ok: true, url: new URL(input) } : policy.checkUrl(input)),
   learn: policy.learn,
 });
 
-/** The part of the address policy that judges what is saved. */
+/** The part of the address policy that checks what is saved. */
 export type UrlPolicy = Pick<AddressPolicy, "checkUrl" | "learn">;
 
-/** A webhook as it was asked for: its headers are not sealed yet, and their values may be masks. */
+/** A webhook as requested: its headers are not sealed yet, and their values may be masks. */
 export type CheckedWebhook = Omit<ListedWebhook, "sealedHeaders"> & { readonly headers?: OwnHeaders | null };
 
 export interface ListConditions {
   policy: UrlPolicy;
   /** The name of the list in the request; empty when the body is the list. */
   field: "webhooks" | "";
-  /** Webhooks that the account may have. */
+  /** How many webhooks the account may have. */
   limit: number;
-  /** Most attempts at once to one webhook, of any account. */
+  /** The most concurrent attempts to one webhook, for any account. */
   webhookConcurrency: number;
 }
 
 /**
- * Judges a whole list of webhooks before anything of it is saved (rules, sections 9 and 14).
+ * Checks a whole list of webhooks before any of it is saved (rules, sections 9 and 14).
  *
  * @throws invalid for a bad URL or pattern, `duplicate_webhook`, `too_many_webhooks`
  */
@@ -39,7 +39,8 @@ export async function checkWebhooks(
   entries: readonly WebhookEntry[],
   { policy, field, limit, webhookConcurrency }: ListConditions,
 ): Promise<CheckedWebhook[]> {
-  // First: a body has room for two thousand URLs, whose judgement takes longer than anything else that a request asks for.
+  // Comes first: a body has room for two thousand URLs, and checking those takes longer than anything else a request can ask
+  // for.
   if (entries.length > limit) throw tooManyEntries(field, limit);
   await policy.learn(entries.flatMap(({ webhook_url }) => literalInUrl(webhook_url) ?? []));
   const indexOf = new Map<string, number>();
@@ -47,7 +48,7 @@ export async function checkWebhooks(
     const subject = `${field}[${index}].webhook_url`;
     const verdict = policy.checkUrl(webhook_url);
     if (!verdict.ok) throw invalidField(subject, verdict.message, "invalid_webhook_url");
-    // As the parser writes it: two spellings of one URL would get each event twice.
+    // Compared as the parser writes them: two spellings of one URL would get each event twice.
     const first = indexOf.get(verdict.url.href);
     if (first !== undefined) {
       throw invalidField(subject, `must not be the same URL as ${field}[${first}].webhook_url`, "duplicate_webhook");
@@ -77,17 +78,17 @@ export interface Sealing {
   headerVault: HeaderVault;
   tenantId: string;
   field: "webhooks" | "";
-  /** The webhooks that are registered, whose values masks may stand for. */
+  /** The registered webhooks, whose header values the masks may stand for. */
   stored: readonly Webhook[];
 }
 
-/** Whether the stored values are needed to know what was asked for. */
+/** Whether the stored values are needed to resolve the request. */
 export const hasMasks = (webhooks: readonly CheckedWebhook[]): boolean =>
   webhooks.some(({ headers }) => headers?.some(([, value]) => isMask(value)));
 
 /**
- * What is to be stored of webhooks that were asked for.
- * @throws invalid `invalid_header` for a mask that stands for no stored value
+ * Turns requested webhooks into what is stored.
+ * @throws invalid `invalid_header` for a mask that does not match any stored value
  */
 export function sealHeaders(
   webhooks: readonly CheckedWebhook[],
