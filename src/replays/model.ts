@@ -7,9 +7,9 @@ import { failure, invalidRequest } from "../http/error-models.ts";
 import { jsonObject, queryInteger, rule, text } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
-/** Bodies, queries and answers of the replay endpoints. */
+/** Bodies, queries and responses of the replay endpoints. */
 
-/** Specification, "Replay group": any string that is not empty. */
+/** Specification, "Replay group": any non-empty string. */
 const replayGroupId = v.pipe(
   v.string("must be a string"),
   v.nonEmpty("must not be empty"),
@@ -20,7 +20,7 @@ const replayGroupId = v.pipe(
 
 const eventId = v.pipe(v.string("must be a string"), v.nonEmpty("must not be empty"));
 
-/** Rules, section 10: the same for every kind. An event is taken if one of its records meets all of them. */
+/** Rules, section 10: the same for every kind. An event is selected if one of its records meets all of them. */
 const filterFields = {
   webhook: v.optional(
     v.pipe(
@@ -93,7 +93,7 @@ const previewFields = jsonObject({
 
 export type PreviewFields = v.InferOutput<typeof previewFields>;
 
-/** A field that a kind of replay needs. */
+/** Makes a field required for one kind of replay. */
 const needed = <Field extends "eventId" | "startTime" | "endTime">(kind: PreviewFields["kind"], field: Field) =>
   v.forward(
     rule<PreviewFields>("field_required", `is required for the kind "${kind}"`, (body) => {
@@ -102,7 +102,7 @@ const needed = <Field extends "eventId" | "startTime" | "endTime">(kind: Preview
     [field],
   );
 
-/** The body of the replay and its kind. The label changes nothing, so it may be missing. */
+/** The body of the replay plus its kind. The label makes no difference here, so it may be missing. */
 export const previewBody = v.pipe(
   previewFields,
   v.forward(
@@ -185,7 +185,7 @@ export const toReplayBody = (replay: Replay) => ({
   ...progressOf(replay),
 });
 
-/** As the stream tells it: with the events that have just been queued, if there are any. */
+/** The form sent on the stream: with the events that have just been queued, if any. */
 export const toProgressMessage = (replay: Replay, eventIds: readonly string[], now: number) => ({
   ...toReplayBody(replay),
   ...(eventIds.length > 0 && { eventIds, queuedAt: formatIso(now) }),

@@ -4,18 +4,18 @@ import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 import { toReplayBody } from "./model.ts";
 
-/** A replay of a million events ends a run thousands of times a second; its progress is worth a message twice a second. */
+/** A replay of a million events ends thousands of runs a second; its progress is worth a message twice a second. */
 const announceEveryMs = 500;
 
 export interface ReplayProgressDeps {
   store: Pick<Store, "replayByKey">;
   hub: Pick<Hub, "publish">;
   clock: Clock;
-  /** A replay has ended: the account's next one may begin. */
+  /** Called when a replay has ended: the account's next one may begin. */
   onCompleted(): void;
 }
 
-/** Shows on the stream how the runs of replays end. */
+/** Reports on the stream how the runs of replays end. */
 export function createReplayProgress({ store, hub, clock, onCompleted }: ReplayProgressDeps) {
   const changed = new Map<number, { replay: ReplayRef; tenantId: string }>();
 
@@ -33,7 +33,7 @@ export function createReplayProgress({ store, hub, clock, onCompleted }: ReplayP
   return {
     /** A run of this replay has ended. */
     runEnded(replay: ReplayRef, tenantId: string): void {
-      // A missed message is made good by the next one, and by whoever reads the replay.
+      // A missed message is made up for by the next one, and by reading the replay.
       if (changed.size === 0) clock.after(announceEveryMs, () => void announce().catch(() => {}));
       changed.set(replay.replayKey, { replay, tenantId });
     },

@@ -16,7 +16,7 @@ export interface ReplayDeps {
   hub: Pick<Hub, "publish">;
   replayer: { wake(): void };
   clock: Pick<Clock, "now">;
-  /** Bulk replays that an account may start in 24 hours; null: any number. */
+  /** How many bulk replays an account may start in 24 hours; null: any number. */
   bulkReplaysPerDay: number | null;
 }
 
@@ -31,7 +31,7 @@ export interface BulkSelection {
 /** What any replay selects. */
 export type Selection = BulkSelection | { kind: "single"; eventId: string; filter?: ReplayFilter };
 
-/** Rules, section 3: one bulk replay of an account runs and ten wait. */
+/** Rules, section 3: one bulk replay per account runs and ten wait. */
 const maxUnfinished = 11;
 
 /** Delivers stored events again. */
@@ -40,7 +40,7 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
   const announce = (tenant: Tenant, replay: Replay, eventIds: readonly string[] = []) =>
     hub.publish(tenant.id, "replay.progressed", () => toProgressMessage(replay, eventIds, clock.now()));
 
-  /** One that is not registered gets nothing, so it is a mistake. */
+  /** A webhook that is not registered gets nothing, so naming one is a mistake. */
   async function refuseUnknownWebhook({ key }: Tenant, { webhook }: ReplayFilter = {}): Promise<void> {
     if (webhook === undefined) return;
     const registered = await store.webhooks(key);
@@ -48,7 +48,7 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
   }
 
   return {
-    /** What a replay would take. @throws not_found `webhook_not_found` */
+    /** What a replay would select. @throws not_found `webhook_not_found` */
     async preview(tenant: Tenant, selection: Selection): Promise<ReplayPreview> {
       await refuseUnknownWebhook(tenant, selection.filter);
       return store.previewReplay(tenant.key, selection);
@@ -74,7 +74,7 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
       if (overtaken.length > 0) deliveries.overtake(overtaken);
       if (webhooks.length > 0) deliveries.wake(webhooks);
       announce(tenant, replay, eventIds);
-      // Overtaking the last run of a bulk replay completes it, and the account's next one may begin.
+      // Overtaking the last run of a bulk replay completes that replay, so the account's next one may begin.
       replayer.wake();
       return replay;
     },
@@ -95,7 +95,7 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
       return replay;
     },
 
-    /** Nothing more of it is sent; what waits becomes what it was before. @throws not_found `replay_not_found` */
+    /** Nothing more of it is sent; waiting records return to their earlier state. @throws not_found `replay_not_found` */
     async cancel(tenant: Tenant, replayId: string, origin: Origin): Promise<Replay> {
       const replay = await store.cancelReplay(tenant.key, replayId, clock.now(), replayCancelled(origin, replayId));
       if (!replay) throw noSuchReplay();

@@ -8,7 +8,7 @@ import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 import { toProgressMessage, toReplayBody } from "./model.ts";
 
-/** Until what was in flight, or on its way back, as its replay was cancelled is looked for once more. */
+/** How soon to look again for records that were in flight, or on their way back, when their replay was cancelled. */
 const ownedPauseMs = 250;
 
 export interface ReplayerDeps {
@@ -17,25 +17,26 @@ export interface ReplayerDeps {
   hub: Pick<Hub, "publish">;
   clock: Clock;
   log: Log;
-  /** Whether the job is this node's. */
+  /** Whether the job is assigned to this node. */
   mayRun(): boolean;
-  /** Wakes the node that has it. */
+  /** Wakes the node that has the job. */
   passOn(): void;
   /**
-   * Events queued in one transaction. The specification's batch of 1,000 goes to the store in parts of this size, with a
-   * turn of the event loop between them, so that a commit of live traffic never waits for a whole batch.
+   * Events queued per transaction. The specification's batch of 1,000 goes to the store in parts of this size, with a turn of
+   * the event loop between them, so that a commit of live traffic never waits for a whole batch.
    * @default 100
    */
   chunk?: number;
 }
 
 /**
- * Lets what waits for a cancelled replay be what it was, and queues the events of bulk replays, a chunk at a time, each time for the account that was served least. The store keeps
- * how far each one is, in the transaction that queues: after a restart it goes on where it was.
+ * Returns records that wait for a cancelled replay to their earlier state, and queues the events of bulk replays, a chunk at
+ * a time, each time for the account that has been served least. The store keeps each replay's progress in the transaction
+ * that queues, so after a restart it resumes where it was.
  *
- * While the disk is below its floor a replay waits; it goes on within a second of there being room.
+ * While the disk is below its floor a replay waits; it continues within a second of there being room.
  *
- * `wake` it when a replay was started or cancelled, or an account may go on (the operator resumed it).
+ * `wake` it when a replay was started or cancelled, or when an account may continue (the operator resumed it).
  */
 export function createReplayer({
   store,
@@ -47,7 +48,7 @@ export function createReplayer({
   passOn,
   chunk = 100,
 }: ReplayerDeps): Loop {
-  /** What was logged last: a full disk would otherwise write a line a second. */
+  /** The last failure logged: without it, a full disk would write a line a second. */
   let lastFailure = "";
   const loop = createLoop({
     clock,

@@ -19,7 +19,7 @@ export interface ReplayRouteDeps extends ReplayDeps {
 /** Rules, section 3. */
 const singles: Limit = { name: "single replays", most: 600, windowMs: 60_000, keys: 10_000 };
 
-/** A label is kept with its replay, however long it is: 600 of 60 KB in a minute would be 50 GB a day. */
+/** A label is kept with its replay, however long it is: 600 labels of 60 KB a minute would be 50 GB a day. */
 const labelBytesOfOne = 1024;
 
 const tag = "Replays";
@@ -42,7 +42,10 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
     );
   }
 
-  /** One label of an account after the other: of many that come together, as many as there is room for, and not parts of all. */
+  /**
+   * Takes an account's labels one after the other: of many concurrent ones, as many are taken whole as there is room for,
+   * instead of a part of each.
+   */
   const takeLabel = (tenant: Tenant, label: string) =>
     labels.run(tenant.id, async () => {
       for (let more = Math.floor(Buffer.byteLength(label) / labelBytesOfOne); more > 0; more -= 1) {
@@ -232,7 +235,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
 
 const locationOf = ({ id }: Replay) => ({ Location: `/v1/events/replays/${id}` });
 
-/** As the replay itself would ask for it. */
+/** The selection that the replay itself would make. */
 function selectionOf({ kind, eventId = "", startTime, endTime, ...rest }: m.PreviewFields): Selection {
   const filter = m.filterOfBody(rest);
   if (kind === "single") return { kind, eventId, filter };
