@@ -4,9 +4,9 @@ import type { Log } from "../lib/log.ts";
 import { encodeMessage, type StreamEventKind, type StreamLog, type Tail } from "../store/stream-log.ts";
 
 export interface Subscription {
-  /** Of the session token; see `closeSession`. */
+  /** Id of the session token; see `closeSession`. */
   sessionId: string;
-  /** Id of the last message that the client has; it gets what came after. */
+  /** Id of the last message that the client has; it gets the ones after it. */
   lastEventId?: string;
   /** When the session token expires, in ms since the Unix epoch. */
   endsAt: number;
@@ -14,9 +14,9 @@ export interface Subscription {
   stillValid(): Promise<boolean>;
 }
 
-/** Shows a tenant what happens as it happens (rules, section 11). */
+/** Shows a tenant what happens, as it happens (rules, section 11). */
 export interface Hub {
-  /** `data` is called only if somebody of this tenant listens or may resume. Never blocks, never throws. */
+  /** `data` is called only if somebody of this tenant is listening or may resume. Never blocks, never throws. */
   publish(tenantId: string, kind: StreamEventKind, data: () => Record<string, unknown>): void;
   /** @throws rate_limited `too_many_streams` */
   subscribe(tenantId: string, options: Subscription): ReadableStream<Uint8Array>;
@@ -31,15 +31,15 @@ export interface Hub {
 /** Rules, section 3. */
 export const maxStreamsPerTenant = 50;
 
-/** Rules, section 11: a comment keeps proxies from cutting a quiet stream, and the session is checked along with it. */
+/** Rules, section 11: a comment keeps proxies from cutting a quiet stream, and the session is checked at the same time. */
 export const heartbeatMs = 15_000;
 
 /** How long messages are kept after the last stream of a tenant has closed, so that a reload resumes without a gap. */
 export const resumableMs = 2 * 60_000;
 
 /**
- * What may wait in a stream for its reader; beyond, the reader's place in the log waits instead, which costs nothing.
- * Bun 1.4.5 takes the next chunk of a response's stream only when the socket has taken the last one.
+ * How many bytes may wait in a stream for its reader; beyond that, only the reader's place in the log is kept, which costs
+ * nothing. Bun 1.4.5 takes the next chunk of a response's stream only when the socket has taken the last one.
  */
 const readerBufferBytes = 128 * 1024;
 
@@ -63,7 +63,7 @@ interface Audience {
   cancelExpiry: (() => void) | null;
 }
 
-/** Messages offered together, in one chunk. More at once could overrun the log before anyone reads. */
+/** How many messages are offered together, in one chunk. More could overrun the log before anyone reads. */
 const flushEvery = 100;
 
 export interface HubDeps {
@@ -79,8 +79,8 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
   const resync = (tail: Tail) => encodeMessage("resync", tail.endId(), {});
 
   /**
-   * A comment, so that proxies pass the head on; and for those who begin, the id from which they resume when the stream is
-   * cut before its first message. An id without data is no message (HTML Standard, section 9.2.6).
+   * A comment, so that proxies pass the response head on; and for new clients, the id to resume from if the stream is cut
+   * before its first message. An id without data is not a message (HTML Standard, section 9.2.6).
    */
   const opening = (tail: Tail, lastEventId: string | undefined) =>
     encoder.encode(`: open\n${lastEventId === undefined ? `id: ${tail.endId()}\n` : ""}\n`);
@@ -99,7 +99,7 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
     tail.forget();
   }
 
-  /** Hands a reader what it has room for. One that has been overtaken by the log is told so and goes on at its end. */
+  /** Hands a reader what it has room for. A reader that the log has overtaken is told so and continues at the log's end. */
   function feed({ tail }: Audience, reader: Reader): void {
     const { controller } = reader;
     while (reader.position !== null && (controller.desiredSize ?? 0) > 0) {
@@ -121,7 +121,7 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
     for (const reader of audience.readers) feed(audience, reader);
   }
 
-  /** There are more messages: they go out together with what else comes in this turn of the event loop. */
+  /** Called when there are more messages: they go out together with any others from this turn of the event loop. */
   function offer(audience: Audience): void {
     if (audience.tail.end - audience.offered >= flushEvery) {
       flush(audience);
@@ -187,7 +187,7 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
       feed(audience, opened);
     }
 
-    /** The client comes back, and finds a log that is made anew. */
+    /** The client comes back, and finds a newly created log. */
     function breakOff(opened: Reader, error: unknown): void {
       if (!leave(tenantId, audience, opened)) return;
       log.write("warn", "stream.unavailable", { tenant: tenantId, error: String(error) });
@@ -206,12 +206,12 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
       });
     }
 
-    /** Ends the stream if its session token would be refused by now. */
+    /** Ends the stream if its session token would no longer be accepted. */
     async function checkSession(opened: Reader): Promise<void> {
       try {
         if (!(await stillValid())) end(tenantId, audience, opened);
       } catch (error) {
-        // The session could not be read now; the next heartbeat asks again.
+        // The session could not be read; the next heartbeat asks again.
         log.write("warn", "stream.session_unchecked", { tenant: tenantId, error: String(error) });
       }
     }
@@ -219,7 +219,7 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
     return stream;
   }
 
-  /** Ends a stream from this side. A reader without room is stuck and would hold the connection for ever. */
+  /** Ends a stream from this side. A reader without room is stuck and would hold the connection forever. */
   function end(tenantId: string, audience: Audience, reader: Reader): void {
     if (!leave(tenantId, audience, reader)) return;
     if ((reader.controller.desiredSize ?? 0) > 0) reader.controller.close();

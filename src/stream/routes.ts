@@ -20,12 +20,12 @@ const example = [
   "",
 ].join("\n");
 
-/** A stream is never quiet for longer than its heartbeat (15 s); without any limit a stalled reader would stay for ever. */
+/** A stream is never quiet for longer than its heartbeat (15 s); without any limit a stalled reader would stay forever. */
 const idleTimeoutSeconds = 60;
 
 /** The dashboard's stream (rules, section 11). */
 export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint[] {
-  /** Asks of a stream what would be asked of a request: the token itself, its session, its account. */
+  /** Checks for a stream what is checked for a request: the token itself, its session, its account. */
   async function isAccepted(token: string): Promise<boolean> {
     try {
       await sessions.check(token);
