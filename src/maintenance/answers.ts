@@ -2,28 +2,28 @@ import type { Clock } from "../lib/clock.ts";
 import type { AttemptRef } from "../store/deliveries.ts";
 import type { RetentionVerbs } from "../store/retention.ts";
 
-/** Of the answers that acknowledged a delivery, so many of each webhook keep their bodies: the latest ones. */
+/** How many answers that acknowledged a delivery keep their bodies, per webhook: the latest ones. */
 export const keptAnswersOfWebhook = 100;
 
-/** The rest of a long answer may still be on its way. */
+/** The rest of a long answer may still be arriving. */
 const restMs = 60_000;
 
-/** Most webhooks of which something is remembered; of others more is kept than has to be. */
+/** The most webhooks that are remembered; for others, more is kept than necessary. */
 const knownWebhooks = 20_000;
 
-/** Bodies that go in one transaction. */
+/** Bodies dropped per transaction. */
 const chunk = 100;
 
-/** As the walks of `retention.ts` do: attempts of a replay lie, in some stores, with the event from long ago. */
+/** Same as for the walks of `retention.ts`: some stores keep a replay's attempts with their event, which may be old. */
 const beginAgainAfterMs = 24 * 60 * 60_000;
 
 /**
- * Lets the bodies of answers go that acknowledged a delivery and have become many: nobody reads what a receiver said each time
- * that all was well, and it took ten times the room of the event. It walks through the log and knows the latest ones of each
- * webhook; what comes after them pushes the oldest out.
+ * Drops the bodies of answers that acknowledged a delivery, once there are many: nobody reads what a receiver said each time
+ * all was well, and these bodies took ten times the room of the event. It walks through the log and remembers the latest ones
+ * of each webhook; newer ones push the oldest out.
  */
 export interface AnswerPruner {
-  /** There may be something new. */
+  /** Called when there may be something new. */
   begin(): void;
   /** @returns whether there is more to do */
   step(): Promise<boolean>;
@@ -37,7 +37,7 @@ export function createAnswerPruner({
   clock: Pick<Clock, "now" | "monotonicMs">;
 }): AnswerPruner {
   const latest = new Map<number, AttemptRef[]>();
-  /** More than are kept. */
+  /** Those beyond the number that is kept. */
   let tooMany: AttemptRef[] = [];
   let after: AttemptRef | null = null;
   let begunAt = clock.monotonicMs();

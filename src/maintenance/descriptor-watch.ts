@@ -2,15 +2,20 @@ import type { Clock } from "../lib/clock.ts";
 import { countDescriptors, createReserveDescriptor, type Descriptors } from "../lib/descriptors.ts";
 import type { Log } from "../lib/log.ts";
 
-/** A look costs some µs, a socket and its close; but each wakes up two threads of a server that has nothing to do. */
+/** A look costs a few µs, a socket and its close; but each one wakes up two threads of an idle server. */
 const shortestPauseMs = 250;
 const longestPauseMs = 30_000;
 
-/** One thread takes 8.4 connections in a millisecond (two cores, measured): before all are taken there is a look. */
+/**
+ * One thread takes 8.4 connections per millisecond (two cores, measured), so there is a look before all descriptors are
+ * taken.
+ */
 const takenPerMs = 10;
 
-/** By how much longer a server at rest waits. Connections that bring no request may use up all of them meanwhile; then the next
- * ones wait in the system's queue for as long, and it has nothing else to do. */
+/**
+ * How much longer an idle server waits between looks. Connections that bring no request may use up all descriptors meanwhile;
+ * further ones then wait in the system's queue for that long, but the server has nothing else to do.
+ */
 const restFactor = 4;
 
 const pauseMs = (free: number, isResting: boolean) => {
@@ -18,7 +23,7 @@ const pauseMs = (free: number, isResting: boolean) => {
   return Math.min(isResting ? untilTaken * restFactor : untilTaken, longestPauseMs);
 };
 
-/** With fewer free descriptors than this, connections are closed: a quarter of all, within these bounds. */
+/** With fewer free descriptors than this, connections are closed: a quarter of the limit, within these bounds. */
 const smallestReserve = 16;
 const largestReserve = 1024;
 
@@ -30,26 +35,29 @@ export interface DescriptorWatchDeps {
   log: Log;
   /** Closes up to this many idle connections. @returns how many it closed */
   shed(count: number): number;
-  /** @default those of this process; null where the system does not tell */
+  /** @default those of this process; null where the system does not report them */
   count?(): Descriptors | null;
-  /** The lowest number that a new descriptor would get; the limit when there is none. @default the system's */
+  /**
+   * The number that a new descriptor would get, which is the lowest free one; the limit when none is free. @default the
+   * system's
+   */
   lowestFree?(limit: number): number;
 }
 
 export interface DescriptorWatch {
   start(): void;
   stop(): void;
-  /** A request has come, so the server is not at rest. */
+  /** Called when a request has come, so the server is not idle. */
   noteRequest(): void;
   count(): Descriptors | null;
 }
 
 /**
- * Keeps descriptors free for the database, name look-ups, deliveries and the next client: when connections have taken most
- * of them, those that do nothing are closed. One line says when that begins, one when it is over.
+ * Keeps descriptors free for the database, name look-ups, deliveries and the next client: when connections have taken most of
+ * them, idle connections are closed. One log line says when that begins, one when it is over.
  *
- * It looks at the number that a new descriptor gets, which is the lowest one that is free. As long as it is low there is
- * room; when it is high, everything below is taken.
+ * It looks at the number that a new descriptor gets, which is the lowest free one. While that is low, there is room; when it
+ * is high, everything below it is taken.
  */
 export function createDescriptorWatch({
   clock,
@@ -63,7 +71,7 @@ export function createDescriptorWatch({
   const counted = () => reserve.lend(count);
   let cancel: (() => void) | null = null;
   let isUsed = false;
-  /** Of a server at rest that waits for its next look: ends the rest. */
+  /** Set while an idle server waits for its next look; shortens that wait. */
   let wake: (() => void) | null = null;
   let episode: { since: number; lastAt: number; closed: number } | null = null;
 

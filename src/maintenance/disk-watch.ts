@@ -2,10 +2,10 @@ import type { Clock } from "../lib/clock.ts";
 import { freeBytesOf as readFreeBytes } from "../lib/free-bytes.ts";
 import type { Log } from "../lib/log.ts";
 
-/** How long a reading of the free space holds. At 100 MB/s a disk loses the smallest floor in that time. */
+/** How long a reading of the free space stays valid. At 100 MB/s a disk loses the smallest floor in that time. */
 const readingLifetimeMs = 1000;
 
-/** A disk that hovers at its floor is logged this often, not at each reading. */
+/** A disk that hovers at its floor is logged this often, not on each reading. */
 const longestSilenceMs = 10_000;
 
 export interface DiskWatchOptions {
@@ -13,7 +13,7 @@ export interface DiskWatchOptions {
   minFreeBytes: number;
   clock: Pick<Clock, "monotonicMs">;
   log: Log;
-  /** Told when the floor is crossed downwards. */
+  /** Called when free space falls below the floor. */
   onLow?(figures: { freeBytes: number; floorBytes: number }): void;
   /** @default what the system says */
   freeBytesOf?(folder: string): number;
@@ -26,8 +26,8 @@ export interface DiskWatch {
 }
 
 /**
- * Whether the disk of a folder is above its floor. It is read when asked, at most once a second, so an idle server does
- * nothing for it. The log is told when the floor is crossed, both ways.
+ * Whether the disk of a folder is above its floor. It is read on demand, at most once a second, so an idle server does no
+ * work for it. A log line is written when the floor is crossed, in either direction.
  */
 export function createDiskWatch({
   folder,
@@ -40,7 +40,7 @@ export function createDiskWatch({
   let readAt = Number.NEGATIVE_INFINITY;
   let free = Number.POSITIVE_INFINITY;
   let told = { isLow: false, at: Number.NEGATIVE_INFINITY };
-  /** Answers "no" since the disk was said to be low: each is something that was refused. */
+  /** How often `hasRoom` has returned false since the last log line: each time, something was refused. */
   let refused = 0;
 
   function read(): number {

@@ -1,12 +1,13 @@
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
 
-/** Less than this is what time servers correct. */
+/** Time servers correct anything smaller than this. */
 const worthTellingMs = 3_600_000;
 
 /**
- * Logs once that events carry times ahead of the clock, until when, and when that is over. It happens after a clock that was
- * ahead was believed, possibly by an earlier run of the server: ids only grow, so they wait for the clock to catch up.
+ * Logs once that events carry times ahead of the clock, and until when; and again when that is over. It happens after the
+ * server, possibly in an earlier run, has trusted a clock that was ahead: ids only grow, so they wait for the clock to catch
+ * up.
  */
 export function createIdClockWatch(log: Log, now: () => number) {
   let isAhead = false;

@@ -5,17 +5,17 @@ import { createDiskWatch, type DiskWatch, type DiskWatchOptions } from "./disk-w
 import { createIdClockWatch } from "./id-clock-watch.ts";
 import { createStorageWatch, type StorageWatch, type StorageWatchDeps } from "./storage-watch.ts";
 
-/** What can run short or fail on the machine under the program; each tells the log when it begins and when it is over. */
+/** What can run short or fail on the machine underneath the program; each watch logs when that begins and when it is over. */
 export interface MachineWatch {
   readonly disk: DiskWatch;
   readonly storage: StorageWatch;
   readonly descriptors: DescriptorWatch;
-  /** Told by how much the ids of events are ahead of the clock. */
+  /** Called with how far the ids of events are ahead of the clock. */
   readonly idClock: (aheadMs: number) => void;
 }
 
 export interface MachineWatchDeps {
-  /** Of the database. */
+  /** The folder of the database. */
   folder: string;
   minFreeBytes: number;
   clock: Clock;

@@ -6,31 +6,31 @@ import { createLoop, type Loop } from "../lib/loop.ts";
 import type { AccountChoice, AccountKept, OldEvents, RetentionVerbs } from "../store/retention.ts";
 import { createAnswerPruner } from "./answers.ts";
 
-/** Events in one go: a few milliseconds, so that live traffic does not feel it. */
+/** Events per step: a few milliseconds, so that live traffic does not feel it. */
 const chunk = 200;
 
-/** Nobody waits for it: at most a fourth of the time, also where a step takes long because the disk has enough to do. */
+/** Nobody waits for it: it takes at most a quarter of the time, even where steps take long because the disk is busy. */
 const pausePerWork = 3;
 const longestPauseMs = 2_000;
 
 const dayMs = 24 * 60 * 60_000;
 
-/** Measuring an account takes this part of the time at most. */
+/** Measuring an account takes at most this fraction of the time. */
 const measuredPerWork = 50;
 
 const lookEveryMs = 60_000;
 
-/** What waited as a walk passed it, and has ended since, goes with the next one that begins at the first event. */
+/** Events that were still waiting when a walk passed them, and have ended since, go with the next walk from the start. */
 const beginAgainAfterMs = dayMs;
 
 const failurePauseMs = 5_000;
 
 export interface RetentionSettings {
-  /** How long events are kept, with their records and attempts; null: for ever. */
+  /** How long events are kept, with their records and attempts; null: forever. */
   readonly retentionMs: number | null;
-  /** How long their payloads are, which go first. */
+  /** How long their payloads are kept; these go first. */
   readonly retentionPayloadsMs: number | null;
-  /** Bytes that the store may take; beyond, the oldest events go. Null: any number. */
+  /** Bytes that the store may take; beyond that, the oldest events go. Null: no limit. */
   readonly retentionMaxBytes: number | null;
 }
 
@@ -39,37 +39,37 @@ export interface RetentionDeps {
   settings: RetentionSettings;
   clock: Clock;
   log: Log;
-  /** Whether the job is this node's. */
+  /** Whether the job is assigned to this node. */
   mayRun(): boolean;
-  /** Wakes the node that has it. */
+  /** Wakes the node that has the job. */
   passOn(): void;
-  /** There is room to give back. */
+  /** Called when there is space to give back. */
   onFreed(): void;
 }
 
-/** One way through the events, for accounts that keep them equally long. */
+/** One pass through the events, for accounts that keep them for the same time. */
 interface Walk {
   readonly what: "events" | "payloads";
-  /** Null: whatever their age, as long as there is too much. */
+  /** Null: regardless of age, while the store takes too much. */
   readonly ageMs: number | null;
   readonly accounts: AccountChoice;
   afterSeq: number;
-  /** By `clock.monotonicMs`; null: it has not begun. */
+  /** By `clock.monotonicMs`; null: not begun yet. */
   begunAt: number | null;
   isAtEnd: boolean;
-  /** Of what has gone since it was last at its end. */
+  /** Events gone since the walk was last at its end. */
   gone: number;
 }
 
 /**
- * Lets go what has become old, in small steps that yield to traffic. Each age has a walk through the events in their order, which
- * remembers where it was: what it has passed is not looked at again before the next day, or the next start.
+ * Removes what has become old, in small steps that yield to traffic. Each age has its own walk through the events, in order,
+ * which remembers its place: what it has passed is not looked at again until the next day or the next start.
  */
 export function createRetention({ store, settings, clock, log, mayRun, passOn, onFreed }: RetentionDeps): Loop {
   const { retentionMs: eventsMs, retentionPayloadsMs: payloadsMs, retentionMaxBytes: maxBytes } = settings;
   let walks: readonly Walk[] = [];
   let isDue = true;
-  /** Of accounts with a budget. */
+  /** Measured sizes of the accounts that have a limit. */
   let measured = new Map<number, { readonly bytes: number; readonly staleAt: number }>();
 
   const walkOf = (what: Walk["what"], ageMs: Walk["ageMs"], accounts: AccountChoice): Walk => ({
@@ -77,7 +77,7 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     ...{ afterSeq: 0, begunAt: null, isAtEnd: false, gone: 0 },
   });
 
-  /** One for each age; accounts that say nothing of their own have that of the server. */
+  /** One per age; accounts without an age of their own use the server's. */
   function walksOf(what: Walk["what"], usualMs: number | null, ownDays: ReadonlyMap<number, number>): Walk[] {
     const byAge = Map.groupBy(ownDays, ([, days]) => days);
     byAge.delete(0);
@@ -89,7 +89,7 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
       : [...own, walkOf(what, usualMs, { kind: "except", tenantKeys: [...ownDays.keys()] })];
   }
 
-  /** What was known of a walk stays with the one for the same accounts. */
+  /** A walk keeps its state if its accounts stay the same. */
   function plan(accounts: readonly AccountKept[]): void {
     const daysOf = (of: "ownRetentionDays" | "ownPayloadDays") =>
       new Map(accounts.flatMap(({ tenantKey, [of]: days }) => (days === null ? [] : [[tenantKey, days] as const])));
@@ -104,7 +104,7 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     walks.forEach(begin);
   }
 
-  /** What took long to measure is believed for longer. */
+  /** What took long to measure is trusted for longer. */
   async function storageOf(tenantKey: number): Promise<number> {
     const startedAt = clock.monotonicMs();
     const known = measured.get(tenantKey);
@@ -115,7 +115,7 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     return bytes;
   }
 
-  /** An account that takes more than it may takes nothing new, until something old has gone. */
+  /** An account over its storage limit accepts nothing new until something old has gone. */
   async function judgeStorage(accounts: readonly AccountKept[]): Promise<void> {
     const limited = new Set(
       accounts.flatMap(({ tenantKey, ownStorageBytes: most }) => (most === null ? [] : tenantKey)),
@@ -161,7 +161,7 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
 
   async function take(walk: Walk): Promise<void> {
     if (walk.ageMs === null && maxBytes !== null && (await store.usedBytes()) <= maxBytes) {
-      // What has to go next time is the oldest again.
+      // Next time, the oldest events have to go again.
       walk.begunAt = null;
       end(walk);
       return;

@@ -6,7 +6,7 @@ import { latencyBucket } from "../store/latency.ts";
 import type { RefusalDelta, StatDelta } from "../store/stats.ts";
 import type { Store } from "../store/store.ts";
 
-/** Charts may lag by this much, and a crash loses this much of them; events and records are never part of it. */
+/** Charts may lag by this much, and a crash loses this much of them; events and records are never affected. */
 const flushEveryMs = 1000;
 
 const minuteMs = 60_000;
@@ -23,11 +23,11 @@ interface Sum {
 }
 
 /**
- * Adds up what happens and writes it once a second: a row for each minute of a tenant and of its webhooks, whatever the
+ * Sums up what happens and writes it once a second: a row per minute for a tenant and for each of its webhooks, whatever the
  * rate, and one for each reason why events were refused.
  */
 export interface StatRecorder {
-  /** @param failed of each record that cannot be delivered, its disabled webhook; null: there is none */
+  /** @param failed for each record that cannot be delivered, its disabled webhook; null: there is none */
   accepted(tenantKey: number, counts: { events: number; failed: readonly (number | null)[] }): void;
   attempted(
     webhook: WebhookRef,
@@ -41,7 +41,7 @@ type Deps = { store: Pick<Store, "addStats" | "addRefused">; clock: Clock };
 
 export function createStatRecorder({ store, clock }: Deps): StatRecorder {
   let accounts = new Map<number, Sum>();
-  /** By their keys, which no two accounts share. */
+  /** Keyed by webhook keys, which no two accounts share. */
   let webhooks = new Map<number, Sum>();
   let minute = 0;
   let cancel: (() => void) | null = null;

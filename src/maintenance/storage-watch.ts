@@ -2,14 +2,17 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 
-/** What the storage did not do. */
+/** An operation that the storage failed to do. */
 export interface StorageFailure {
-  /** `begin`, `write`, `commit`, `read back`, `checkpoint`; of a database elsewhere `statement`, `heartbeat`, `change`, … */
+  /** `begin`, `write`, `commit`, `read back`, `checkpoint`; for a database server `statement`, `heartbeat`, `change`, … */
   operation: string;
   error: unknown;
 }
 
-/** Over after this long without a failure and with a commit since: on a full disk small writes may still succeed. */
+/**
+ * An episode is over after this long without a failure and with a commit since: on a full disk small writes may still
+ * succeed.
+ */
 const calmMs = 10_000;
 
 const classes = ["full", "ioerr", "corrupt", "notadb", "readonly", "cantopen", "busy", "nomem", "unreachable"] as const;
@@ -18,11 +21,12 @@ export type StorageErrorClass = (typeof classes)[number];
 export const storageErrorClasses: readonly StorageErrorClass[] = classes;
 
 /**
- * By how a code begins: SQLite's own, an SQLSTATE of PostgreSQL, or what its client says. The first that fits counts.
- * `SQLITE_CONSTRAINT` and the like are defects, and end in a request's line; two transactions in each other's way are nothing.
+ * Classes by the prefix of a code: SQLite's own, an SQLSTATE of PostgreSQL, or what its client reports. The first match
+ * counts. `SQLITE_CONSTRAINT` and the like are defects, and end up in a request's log line; conflicts between transactions
+ * are not failures.
  */
 const classesByCode: readonly (readonly [prefix: string, StorageErrorClass])[] = [
-  // The index beside the log has no room to grow.
+  // The shared-memory index of the log has no room to grow.
   ["SQLITE_IOERR_SHMSIZE", "full"],
   ...classes.map((name) => [`SQLITE_${name.toUpperCase()}`, name] as const),
   ["53100", "full"],
@@ -43,25 +47,25 @@ const classesByCode: readonly (readonly [prefix: string, StorageErrorClass])[] =
   ["DeadlinePassed", "unreachable"],
 ];
 
-/** What passes by itself, or as somebody makes room. */
+/** Errors that pass by themselves, or when somebody makes room. */
 const passing: ReadonlySet<StorageErrorClass> = new Set(["full", "busy", "unreachable"]);
 
 export interface StorageWatch {
   failed(failure: StorageFailure): void;
-  /** A commit has gone through, or a heartbeat. */
+  /** Called when a commit has gone through, or a heartbeat. */
   committed(): void;
 }
 
 export interface StorageWatchDeps {
   clock: Pick<Clock, "monotonicMs" | "after">;
   log: Log;
-  /** For metrics: after every failure. */
+  /** For metrics: called after every failure. */
   onFailure(errorClass: StorageErrorClass): void;
 }
 
 /**
- * Tells the log of a storage that fails: one line when it begins, with what the database says, and one when it is over, with how
- * often it failed. Another error within an episode, as when a full disk turns out to be a broken one, gets its own line.
+ * Logs storage failures: one line when they begin, with what the database says, and one when they are over, with their
+ * number. A different error within an episode, as when a full disk turns out to be a broken one, gets its own line.
  */
 export function createStorageWatch({ clock, log, onFailure }: StorageWatchDeps): StorageWatch {
   let episode: { since: number; failures: number; lastAt: number; hasCommitted: boolean; codes: Set<string> } | null =
@@ -108,7 +112,7 @@ export function createStorageWatch({ clock, log, onFailure }: StorageWatchDeps):
   };
 }
 
-/** Of PostgreSQL's the SQLSTATE, which its client calls by the name that systems give to their numbers. */
+/** For PostgreSQL this is the SQLSTATE, which its client reports as `errno`. */
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return "";
   const { code, errno, name }: { code?: unknown; errno?: unknown; name: string } = error;
