@@ -10,11 +10,11 @@ import type { Interruption } from "../lib/interruption.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 
-/** A receiver inside the server: it answers an attempt as one at the other end of a connection would. */
+/** A receiver inside the server: it answers an attempt as a receiver at the other end of a connection would. */
 export interface Inbox {
-  /** Takes one delivery. A failure is a value, never a rejection, as with every transport. */
+  /** Takes one delivery. A failure is returned, never thrown, as with every transport. */
   receive(request: DeliveryRequest, signal?: Interruption): Promise<Outcome>;
-  /** Attempts under way, and later ones, come back as `aborted`. */
+  /** Attempts in progress, and later ones, come back as `aborted`. */
   close(): void;
 }
 
@@ -22,7 +22,7 @@ export interface InboxDeps {
   store: Pick<Store, "inboxAnswer" | "keepInboxDelivery">;
   clock: Clock;
   log: Log;
-  /** Called for a delivery that would otherwise go unannounced for a while, or for good. */
+  /** Called for a delivery that would otherwise go unannounced for a while, or forever. */
   announce(tenant: Tenant): void;
 }
 
@@ -31,12 +31,12 @@ export const maxKeptDeliveries = 100;
 
 export const defaultAnswer: InboxAnswer = { status: 204, delayMs: 0, silent: false };
 
-/** An answer, or the reason why there is none. */
+/** An answer, or the reason for its absence. */
 type Answered = { status: number; text: string } | NoResponseCause;
 
-/** The time that one attempt has. */
+/** The time span of one attempt. */
 interface Visit {
-  /** Resolves when its time is up, or when we break it off. */
+  /** Resolves when its time is up, or when we abort it. */
   readonly over: Promise<NoResponseCause>;
   /** Resolves `ms` from now, unless the visit has ended. */
   pause(ms: number): Promise<void>;
@@ -70,20 +70,20 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
     };
   }
 
-  /** Keeps the delivery, and only then answers it. */
+  /** Stores the delivery, and only then answers it. */
   async function answer(request: DeliveryRequest, visit: Visit): Promise<Answered> {
     const { tenantKey, deliveryKey } = request.delivery;
     const told = (await store.inboxAnswer(tenantKey)) ?? defaultAnswer;
     const received = toInboxDelivery(request, told, clock.now());
     const tenant = await store.keepInboxDelivery(tenantKey, received, maxKeptDeliveries);
-    // Any other is announced by its attempt in a moment.
+    // Any other delivery is announced by its attempt in a moment.
     if (told.silent || told.delayMs > 0 || deliveryKey === 0) announce(tenant);
     if (told.silent) return visit.over;
     if (told.delayMs > 0) await visit.pause(told.delayMs);
     return { status: told.status, text: hasContent(told.status) ? JSON.stringify({ inbox: received.id }) : "" };
   }
 
-  /** How a receiver answers that could not keep what it received. */
+  /** How a receiver answers when it could not store what it received. */
   function explain(error: unknown, { eventId, tenantId }: DeliveryRequest["delivery"]): Answered {
     if (!(error instanceof DomainError)) {
       log.write("error", "inbox.failed", { eventId, tenantId, error: String(error) });
@@ -114,7 +114,7 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
   };
 }
 
-/** With the headers that the network's transport adds: those that a receiver elsewhere would see. */
+/** Includes the headers that the network's transport adds: those that a receiver elsewhere would see. */
 function toInboxDelivery(
   { url, headers, body, delivery }: DeliveryRequest,
   { status, delayMs, silent }: InboxAnswer,

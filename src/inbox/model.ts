@@ -4,9 +4,9 @@ import { jsonObject, queryInteger } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { defaultAnswer, maxKeptDeliveries } from "./inbox.ts";
 
-/** Bodies, queries and answers of the inbox endpoints. */
+/** Bodies, queries and responses of the inbox endpoints. */
 
-/** Beyond the 10 s of an attempt, so that one can be told to be too slow. */
+/** Longer than the 10 s of an attempt, so that an answer can be set to come too late. */
 const longestDelayMs = 15_000;
 
 const wholeNumber = (min: number, max: number) =>

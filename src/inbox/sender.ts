@@ -11,15 +11,15 @@ export interface InboxSenderDeps {
 }
 
 /**
- * Hands a delivery to the account's own inbox over inside the process, never over a socket (rules, section 9), and
- * every other one to the network, which refuses the addresses of this server.
+ * Hands deliveries for the account's own inbox over within the process, never over a socket (rules, section 9), and all
+ * others to the network, which refuses the addresses of this server.
  */
 export function createInboxSender({ addresses, inbox, network }: InboxSenderDeps): Sender {
   return {
     send(order, signal) {
       const { delivery, material, headers, now } = order;
       if (!addresses.isInboxOf(delivery.tenantId, delivery.url)) return network.send(order, signal);
-      // What the inbox shows is stored as it stands, and no answer shows their values.
+      // What the inbox shows is stored as it is, and no response shows the values of these headers.
       return inbox.receive(buildRequest(delivery, material, now, masked(headers)), signal);
     },
     close() {
