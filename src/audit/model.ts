@@ -4,7 +4,7 @@ import { isInOrder, isoTime } from "../events/model.ts";
 import { queryInteger } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
-/** What `GET /v1/audit` and `GET /operator/audit` take and answer. */
+/** What `GET /v1/audit` and `GET /operator/audit` take and return. */
 
 const filters = {
   page: v.optional(queryInteger(0, 1_000_000), "0"),
@@ -40,7 +40,7 @@ export const operatorAuditQuery = v.pipe(
   ),
 );
 
-/** The fields of either query that are filters of the store. */
+/** The fields of either query that the store filters by. */
 export function toStoreQuery({ page, size, from, to, action }: v.InferOutput<typeof auditQuery>) {
   return {
     offset: page * size,
@@ -99,7 +99,7 @@ export const operatorEntryExample = {
   detail: {},
 } as const;
 
-/** From where the operator came is nobody else's business. */
+/** Where the operator connected from is not the account's business. */
 export function toEntryBody({ via, address, ...entry }: AuditEntry) {
   const isOperators = entry.actor === "operator";
   return { ...bodyOf(entry), via: isOperators ? null : via, address: isOperators ? null : address };

@@ -3,7 +3,10 @@ import { DomainError } from "../domain/errors.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 
-/** Notes what has been done outside the store. It cannot be undone for want of an entry, so that is only told. */
+/**
+ * Notes acts that happened outside the store. An act cannot be undone just because its entry could not be written, so that is
+ * only logged.
+ */
 export type NoteAct = (act: Act) => Promise<void>;
 
 export function createNoteAct({ store, log }: { store: Pick<Store, "noteAct">; log: Log }): NoteAct {

@@ -2,19 +2,19 @@ import type { AuditAction } from "../domain/audit.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../store/store.ts";
 
-/** Notes that somebody has given a wrong password of an account (null: a wrong operator token). Nobody waits for it. */
+/** Notes that somebody gave a wrong password for an account (null: a wrong operator token). Nobody waits for it. */
 export type NoteStranger = (action: AuditAction, tenantId: string | null, address: string) => void;
 
 export interface Strangers {
   note: NoteStranger;
-  /** Writes what is noted, and resolves once it is written or has failed. */
+  /** Writes what has been noted, and resolves once it is written or has failed. */
   flush(): Promise<void>;
 }
 
-/** A guesser is noted so much later: its guesses of this time are one write. */
+/** A guesser is noted this much later: all its guesses within that time are one write. */
 const flushIntervalMs = 2_000;
 
-/** Told apart until they are written. Those beyond it are counted together, for each account and without an address. */
+/** How many are kept apart until they are written. Those beyond are counted together per account, without an address. */
 const mostApart = 1_000;
 
 interface Guesses {
@@ -25,8 +25,8 @@ interface Guesses {
 }
 
 /**
- * Wrong passwords and tokens on their way to the store. Were each one a write of its own, guessing would be a way to keep the
- * disk busy; and an answer that waits for it would tell which accounts there are.
+ * Wrong passwords and tokens on their way to the store. If each were a separate write, guessing would be a way to keep the
+ * disk busy; and a response that waited for the write would reveal which accounts exist.
  */
 export function createStrangers({ store, clock }: { store: Pick<Store, "noteAct">; clock: Clock }): Strangers {
   let guesses = new Map<string, Guesses>();
@@ -53,7 +53,7 @@ export function createStrangers({ store, clock }: { store: Pick<Store, "noteAct"
     const written = guesses;
     guesses = new Map();
     for (const { action, tenantId, address, times } of written.values()) {
-      // The store reports its own failures, and a guess is no reason to wait for it.
+      // The store reports its own failures, and nothing should wait because of a guess.
       await store.noteAct(tenantId, { action, actor: "stranger", via: null, address }, times).catch(() => {});
     }
   }
