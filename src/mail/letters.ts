@@ -7,14 +7,14 @@ export interface Letter {
   readonly html: string;
 }
 
-/** What a letter is made of, from which come its plain text and its HTML. */
+/** What a letter is made of; its plain text and its HTML are both made from this. */
 interface Draft {
   readonly subject: string;
   /** Paragraphs; an array is a list. */
   readonly body: readonly (string | readonly string[])[];
   readonly link?: { readonly url: string; readonly label: string };
   readonly after?: string;
-  /** Why the reader gets it. */
+  /** Why the reader is getting it. */
   readonly because: string;
 }
 
@@ -155,7 +155,7 @@ export function writeLetter(kind: MailKind, { facts, leftOut }: MailState, conte
 
 const p = (text: string, isPlain = true): string => `<p>${isPlain ? inHtml(text) : text}</p>`;
 
-/** One column that is as wide as a phone, and no image, style sheet or script. */
+/** One column no wider than a phone, and no image, style sheet or script. */
 const page = (blocks: readonly string[]): string =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"></head>` +
   `<body style="margin:0;padding:16px;font:16px/1.5 system-ui,sans-serif;color:#1a1f29">` +

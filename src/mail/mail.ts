@@ -12,13 +12,13 @@ export interface MailSettings extends PostSettings {
   readonly operators: readonly string[];
 }
 
-/** Everything about mail, where an SMTP server is set. */
+/** Everything about mail, for a server that has an SMTP server configured. */
 export interface Mail {
   readonly post: Post;
   readonly notices: Notices;
   readonly outbox: Pick<Outbox, "wake">;
   start(): void;
-  /** What is not sent stays in the outbox. */
+  /** Unsent mail stays in the outbox. */
   stop(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export interface MailDeps {
 
 export function createMail({ settings, extraCa, store, jobs, clock, log, baseUrl, ...rest }: MailDeps): Mail {
   const post = createPost(settings, extraCa);
-  // Whoever has that job looks after what waits in the background, and there is one at a time.
+  // The holder of that job takes care of background work, and there is only one at a time.
   const mayRun = () => jobs.holds("janitor");
   const context = () => ({ baseUrl: baseUrl() });
   const outbox = createOutbox({ store, post, clock, log, mayRun, context, ...rest });

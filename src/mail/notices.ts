@@ -8,7 +8,7 @@ import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 
-/** What people are told by mail. None of these waits for anything, or fails. */
+/** What people are told by mail. None of these calls waits for anything, or fails. */
 export interface Notices {
   webhook(news: OwnNews): void;
   chargeFailed(tenant: Tenant, charge: FailedCharge): void;
@@ -23,7 +23,7 @@ export interface NoticeDeps {
   log: Log;
   /** Addresses of the operator. */
   operators: readonly string[];
-  /** Something is in the outbox. */
+  /** Called when there is something in the outbox. */
   wake(): void;
 }
 

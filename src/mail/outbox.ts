@@ -9,9 +9,9 @@ import type { Post } from "./post.ts";
 
 export interface Outbox {
   start(): void;
-  /** Something was queued here. */
+  /** Called when something was queued here. */
   wake(): void;
-  /** Resolves when nothing is being sent any more. */
+  /** Resolves when nothing is being sent any longer. */
   stop(): Promise<void>;
 }
 
@@ -20,9 +20,9 @@ export interface OutboxDeps {
   post: Post;
   clock: Clock;
   log: Log;
-  /** Whether this server is the one, of those that share the store, that sends. */
+  /** Whether this server is the one that sends, of those that share the store. */
   mayRun(): boolean;
-  /** What was sealed for the outbox; null when it is of no use any more. */
+  /** Opens what was sealed for the outbox; null when it is of no use any longer. */
   open(fact: MailFact, now: number): MailFact | null;
   context(): LetterContext;
   /** For metrics. */
@@ -30,11 +30,11 @@ export interface OutboxDeps {
   onFailure(): void;
 }
 
-/** What another server queued leaves so much later. */
+/** How much later a mail leaves that another server queued. */
 const pollMs = 10_000;
 const batch = 10;
 
-/** How long the end of the program waits for a mail that is being sent. */
+/** How long a shutdown waits for a mail that is being sent. */
 const patienceMs = 5_000;
 
 /** Takes mails out of the outbox and gives them to the SMTP server, one at a time. Nothing else waits for that. */
@@ -45,9 +45,12 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let cancelTimer: (() => void) | null = null;
   let isStopped = true;
   let isWanted = false;
-  /** Was taken, which the store could not note: were it sent until it can, it would come every ten seconds. */
+  /**
+   * A mail that was taken, but that the store could not mark as sent: sent again until it can, it would arrive every ten
+   * seconds.
+   */
   let unnoted: WaitingMail | null = null;
-  /** Failures since the last mail that was taken; the first one of them is in the log. */
+  /** Failures since the last mail that was taken; only the first of them is logged. */
   let failures = 0;
 
   function schedule(delayMs: number): void {
@@ -113,7 +116,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     unnoted = null;
   }
 
-  /** What is still true of what is to be said: accounts may be gone, or have another address. */
+  /** The facts that still hold: accounts may be gone, or have another address. */
   async function current({ recipient, state }: WaitingMail): Promise<MailFact[]> {
     const facts: MailFact[] = [];
     for (const fact of state.facts) {
@@ -127,7 +130,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return facts;
   }
 
-  /** The same each time, so that a mail that was taken just before a crash can be told from another one. */
+  /** The same on every try, so that a repeat of a mail taken just before a crash can be recognised. */
   function idOf({ kind, recipient, state }: WaitingMail): string {
     const digest = createHash("sha256")
       .update(JSON.stringify([kind, recipient, state.queuedAt]))
@@ -144,7 +147,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     async stop() {
       isStopped = true;
       cancelTimer?.();
-      // What an SMTP server has taken meanwhile, and did not say in time, it gets once more at the next start.
+      // A mail that the SMTP server has taken but not confirmed in time is sent again at the next start.
       if (running !== null) await Promise.race([running, sleep(clock, patienceMs)]);
     },
   };

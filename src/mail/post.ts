@@ -2,13 +2,13 @@ import { rootCertificates } from "node:tls";
 import { messageOf } from "../lib/error-message.ts";
 import type { Letter } from "./letters.ts";
 
-/** The one way out for mail: an SMTP server that the operator has named. */
+/** The only way out for mail: an SMTP server that the operator has configured. */
 export interface Post {
-  /** Resolves once the SMTP server has taken it. @throws Error with its words, or why there are none */
+  /** Resolves once the SMTP server has taken it. @throws Error with the server's words, or the reason why there are none */
   send(letter: Letter, to: string, id: string): Promise<void>;
 }
 
-/** Servers have been known to repeat what they are told. */
+/** Servers have been known to echo what they are told. */
 const withoutSecret = (text: string, secret: string | undefined): string =>
   secret === undefined || secret === "" ? text : text.replaceAll(secret, "********");
 
@@ -18,14 +18,14 @@ export interface PostSettings {
   readonly from: string;
 }
 
-/** An SMTP server that is slow is none: the next try is a minute later. */
+/** A slow SMTP server counts as none at all: the next try is a minute later. */
 const connectMs = 10_000;
 const silenceMs = 30_000;
 
 /**
- * Over `smtp:` the connection is upgraded to TLS where the server offers it; a password is never sent without, but to this
- * machine.
- * @param extraCa certificates that are trusted beside the usual ones, PEM
+ * Over `smtp:` the connection is upgraded to TLS where the server offers it; a password is never sent without TLS, except to
+ * this machine.
+ * @param extraCa certificates that are trusted besides the usual ones, PEM
  */
 export function createPost({ smtpUrl, from }: PostSettings, extraCa: string | null = null): Post {
   const { protocol, hostname, port, username, password } = new URL(smtpUrl);
@@ -36,7 +36,7 @@ export function createPost({ smtpUrl, from }: PostSettings, extraCa: string | nu
 
   return {
     async send({ subject, text, html }, to, id) {
-      // Not at the start: it takes a while to load, and most servers send a mail now and then.
+      // Not loaded at the start: it takes a while, and most servers send mail only now and then.
       const { createTransport } = await import("nodemailer");
       const transport = createTransport({
         host,
@@ -55,7 +55,7 @@ export function createPost({ smtpUrl, from }: PostSettings, extraCa: string | nu
       try {
         await transport.sendMail({
           from,
-          // As an object it is one address, whatever is in it.
+          // As an object it is a single address, whatever it contains.
           to: { name: "", address: to },
           subject,
           text,

@@ -10,12 +10,12 @@ export interface QueueWatch {
 export interface QueueWatchDeps {
   store: Pick<Store, "queueDepth">;
   clock: Clock;
-  /** Of several servers one looks. */
+  /** Of several servers, only one looks. */
   mayRun(): boolean;
   onGrowing(found: { waiting: number; minutes: number }): void;
 }
 
-/** Looks now and then at how many deliveries wait. */
+/** Checks periodically how many deliveries wait. */
 export function createQueueWatch({ store, clock, mayRun, onGrowing }: QueueWatchDeps): QueueWatch {
   let depths: number[] = [];
   let cancel: (() => void) | null = null;
@@ -23,7 +23,7 @@ export function createQueueWatch({ store, clock, mayRun, onGrowing }: QueueWatch
   function schedule(): void {
     cancel = clock.after(queueWatch.everyMs, () => {
       schedule();
-      // A store that cannot be asked tells so itself.
+      // A store that cannot be asked reports that itself.
       void look().catch(() => {});
     });
   }

@@ -8,7 +8,7 @@ import { newId } from "../lib/id.ts";
 import type { Post } from "./post.ts";
 
 export interface MailRouteDeps {
-  /** Null: none is set. */
+  /** Null: no SMTP server is set. */
   post: Post | null;
   baseUrl(): string;
 }
@@ -64,7 +64,7 @@ const remedies = {
   unreachable: "check host and port in POSTRIDER_SMTP_URL, and the firewall",
 } as const;
 
-/** By the words: they are all that is left of what TLS, the mailer and the server say, once the password is out of them. */
+/** Goes by the wording: once the password is removed, it is all that is left of what TLS, the mailer and the server say. */
 function remedyOf(error: unknown): string {
   const words = messageOf(error);
   if (/certificate|self.signed/i.test(words)) return remedies.certificate;
