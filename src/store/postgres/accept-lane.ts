@@ -24,16 +24,17 @@ import type { Numbers } from "./numbers.ts";
 import { arrayText, numbersOf, packBytes } from "./parameters.ts";
 import type { Pool, Value } from "./pool.ts";
 
-/** A place in an array without nulls is found at once; 0 stands for none. */
+/** In an array without nulls an element is found directly; 0 stands for null. */
 const orNull = (array: string) => `nullif((${array}::bigint[])[i], 0)`;
 
 /**
- * Accepts what nearly every request is: of a tenant that is kept, with nothing to look up. Whether what is kept is still so,
- * and whether the lane may spend so much, is for the statement to say; the tenants of which it is not are left out.
+ * Accepts what nearly every request is: one of a tenant that is kept, with nothing to look up. The statement itself decides
+ * whether what is kept is still current and whether the lane may spend that much; tenants for which either fails are left
+ * out.
  *
- * Nothing is joined but with keys of tenants: rows are found by their places in the arrays, which each tenant's row carries.
- * The slot comes with each tenant's (and `offset 0` keeps it there): were it a constant, the planner would walk the whole index
- * of `usage` for the rows of the slot, and look each of them up in what is given.
+ * Nothing is joined except tenant keys: rows are found by their positions in the arrays, which each tenant's row carries. The
+ * slot comes with each tenant's row (and `offset 0` keeps it there): were it a constant, the planner would walk the whole
+ * index of `usage` for the rows of the slot, and look each of them up in the given rows.
  */
 const acceptTextOf = ({ hasKeys }: { hasKeys: boolean }) => `with m as (${markText}),
   taken as (
@@ -91,18 +92,18 @@ const acceptTextOf = ({ hasKeys }: { hasKeys: boolean }) => `with m as (${markTe
   select (select count(*) from m)::int as marked, array(select tenant_key from taken)::text as taken`;
 
 export const acceptText = acceptTextOf({ hasKeys: false });
-/** Of events with ordering keys. */
+/** For events with ordering keys. */
 export const acceptKeyedText = acceptTextOf({ hasKeys: true });
 
-/** Idempotency keys that were met before; that they were not is found out first, and by the index of them once more. */
+/** Idempotency keys seen before. Whether a key is new is checked with this first, and once more by its index. */
 export const metText = `select tenant_key::float8 as "tenantKey", idempotency.key, fingerprint,
     event_ids as "eventIds", created_at::float8 as "createdAt"
   from idempotency join unnest($1::bigint[], $2::text[]) as given (of_tenant, given_key)
     on tenant_key = of_tenant and idempotency.key = given_key`;
 
 /**
- * `left`: its tenant was left out, is not kept, or is refused. `met`: its idempotency key was met before, and it is no
- * repetition that is still remembered. Either way it has to go alone.
+ * `left`: its tenant was left out, is not kept, or is refused. `met`: its idempotency key was seen before, and it is not a
+ * repetition that is still remembered. Either way the request has to go alone.
  */
 export type LaneAcceptance = AcceptedEvents | "left" | "met";
 
@@ -114,7 +115,7 @@ export interface AcceptLaneOptions extends Growth {
   moment(): Moment;
 }
 
-/** What idempotency keys were used for; null: by another request of the batch. */
+/** What idempotency keys were used for; null: for another request of the batch. */
 type Met = Map<string, EarlierAnswer | null>;
 
 interface Written {
@@ -122,7 +123,7 @@ interface Written {
   readonly taken: string;
 }
 
-/** What one request comes to, before it is known whether its tenant is taken. */
+/** What one request amounts to, before it is known whether its tenant is taken. */
 type Planned =
   | (PlannedEvents & { readonly at: Moment; readonly idempotency: AcceptRequest["idempotency"] })
   | { readonly error: DomainError }
@@ -136,10 +137,10 @@ export function acceptLane({
   moment,
   mayGrow,
 }: AcceptLaneOptions): Pick<LaneOptions<AcceptRequest, LaneAcceptance>, "write" | "recall"> {
-  /** Of the batch under way. */
+  /** The plan of the batch in progress. */
   let planned: readonly Planned[] = [];
 
-  /** @param met grows by the key of the request */
+  /** @param met the key of the request is added to it */
   function plan(request: AcceptRequest, at: Moment, met: Met, lines: LockedLines): Planned {
     if (request.isAbandoned?.()) return { error: requestAbandoned() };
     const { tenantKey, idempotency } = request;
@@ -147,7 +148,7 @@ export function acceptLane({
     if (!known) return { result: "left" };
     const name = idempotency && nameOf(tenantKey, idempotency.key);
     const earlier = name === undefined ? undefined : met.get(name);
-    // By another request of this batch.
+    // The key is used by another request of this batch.
     if (earlier === null) return { result: "met" };
     if (name !== undefined && !earlier) met.set(name, null);
     const submission = {
@@ -161,7 +162,7 @@ export function acceptLane({
     if (acceptance.kind === "repeated") return { result: repeatedAnswer(acceptance.eventIds) };
     if (earlier) return { result: "met" };
     if (acceptance.kind === "refused" || unusedIn(acceptance.records).size > 0) return { result: "left" };
-    // Since the lines were locked, a webhook has come to be ordered.
+    // A webhook has become ordered since the lines were locked.
     if (!lines.cover(linesOf(known.webhooks, request.events))) return { result: "left" };
     return { ...planEvents({ numbers, groups }, known.tenant, request, acceptance.records, lines), at, idempotency };
   }
@@ -191,7 +192,7 @@ export function acceptLane({
     return row;
   }
 
-  /** With lines of ordered webhooks locked, if there are any that events stand in. */
+  /** Locks the lines of ordered webhooks that any of the events join. */
   const writeKeyed = (requests: readonly AcceptRequest[], mark: MarkValues, met: Met): Promise<Written | undefined> =>
     pool.transact(async (tx) => {
       const stood = requests.flatMap(({ tenantKey, events }) => linesOf(kept.get(tenantKey)?.webhooks ?? [], events));
@@ -247,7 +248,7 @@ const hasKeys = ({ events }: AcceptRequest): boolean => events.some(({ orderingK
 
 const nameOf = (tenantKey: number, key: string) => `${tenantKey} ${key}`;
 
-/** Webhooks that become used ones by these records. */
+/** Webhooks that become used because of these records. */
 export function unusedIn(recordsOfEach: readonly (readonly NewRecord[])[]): ReadonlySet<number> {
   const unused = new Set<number>();
   for (const records of new Set(recordsOfEach)) {
@@ -267,7 +268,7 @@ function eventsByTenant(planned: readonly Planned[]): ReadonlyMap<number, Extrac
   return byTenant;
 }
 
-/** Of `acceptKeyedText`, in the order of the others. */
+/** The further values of `acceptKeyedText`, in the same order as the others. */
 function keyValuesOf(planned: readonly Planned[]): Value[] {
   const requests = [...eventsByTenant(planned).values()].flat();
   return [
@@ -276,7 +277,7 @@ function keyValuesOf(planned: readonly Planned[]): Value[] {
   ];
 }
 
-/** Requests tenant by tenant, each with the places of its rows in the arrays of all. */
+/** Requests tenant by tenant, each with the positions of its rows in the shared arrays. */
 function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValues): Value[] {
   const byTenant = eventsByTenant(planned);
   const tenants: number[][] = [[], [], [], [], [], [], [], []];
@@ -363,7 +364,7 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     arrayText(types),
     arrayText(typesOfPending),
     arrayText(typesOfEnded),
-    // Nearly always there is none at all.
+    // Nearly always there are none.
     traces.some((trace) => trace !== null) ? arrayText(traces) : null,
     arrayText(statesOfEnded),
     arrayText(skipped),

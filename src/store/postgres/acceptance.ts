@@ -29,18 +29,19 @@ import * as t from "./schema.ts";
 import { noteUsed } from "./webhook-use.ts";
 import { overtake, uniqueViolation, type WriteTransaction } from "./writes.ts";
 
-/** What was accepted alone, and which node it has made the owner of deliveries. */
+/** What was accepted alone, and the node that has become the owner of its deliveries. */
 interface AcceptedAlone {
   readonly accepted: AcceptedEvents;
   readonly incarnation: number;
 }
 
-/** How often a request waits for another one that finds out why their tenant was left out, before it goes alone itself. */
+/** How often a request waits for another that finds out why their tenant was left out, before it goes alone itself. */
 const mostWaits = 2;
 
 /**
- * A request goes by the lane, with all the others. What that leaves out goes alone, with its tenant locked; this renews what
- * the node keeps of the tenant and what its lane may spend, so the tenant's other requests wait for it and try once more.
+ * A request goes through the lane, with all the others. If it is left out there, it goes alone, with its tenant locked; this
+ * refreshes what the node keeps of the tenant and what its lane may spend, so the tenant's other requests wait for it and try
+ * again.
  */
 export function acceptanceVerbs(
   { writes, numbers, node, isNode }: Connection,
@@ -48,10 +49,10 @@ export function acceptanceVerbs(
   { lanes, kept, groups, underWay, holdings }: HotPaths,
 ): Pick<EventVerbs, "acceptEvents" | "acceptOwnEvent"> {
   const oneByOne = createKeyedLock<number>();
-  /** By tenant. They never reject. */
+  /** By tenant. These promises never reject. */
   const renewals = new Map<number, Promise<unknown>>();
 
-  /** One request, with its tenant locked: here every rule can be asked. */
+  /** Handles one request with its tenant locked, so that every rule can be checked. */
   async function acceptAlone(tx: WriteTransaction, request: AcceptRequest): Promise<AcceptedAlone> {
     const { tenantKey, apiKeyId, events, idempotency, isAbandoned } = request;
     const owner = node();
@@ -128,20 +129,20 @@ export function acceptanceVerbs(
     }
   }
 
-  /** Of one tenant one at a time, or they would wait for each other with a connection each. */
+  /** One request per tenant at a time; otherwise they would wait for each other, each holding a connection. */
   const alone = (request: AcceptRequest): Promise<AcceptedEvents> =>
     oneByOne.run(request.tenantKey, async () => {
       try {
         const { accepted, incarnation } = await underWay.run(() => writes.submit((tx) => acceptAlone(tx, request)));
         return owned(accepted, incarnation);
       } catch (error) {
-        // It may be stored, with deliveries that nobody here knows of.
+        // The event may be stored, with deliveries that nobody here knows of.
         if (error instanceof OutcomeUnknown) holdings.doubt(request.tenantKey);
         throw error;
       }
     });
 
-  /** An answer may come late, as after a pause of the process, or of what a lane had to find out. */
+  /** An answer may come late, as after a pause of the process, or after a lane had to find out its outcome. */
   function owned(accepted: AcceptedEvents, incarnation: number): AcceptedEvents {
     if (!isNode(incarnation)) return disowned(accepted);
     holdings.take(accepted.deliveries);
@@ -283,7 +284,7 @@ async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Nod
   }
 }
 
-/** Counts the events, in the row of the lane by which this node accepts. */
+/** Counts the events in the row of the lane that this node accepts through. */
 async function writeUsage(
   { run }: Transaction,
   { tenantKey, events, pending, ended, accepted }: PlannedEvents,

@@ -2,7 +2,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { DatabaseTime } from "../../lib/database-clock.ts";
 import type { Pool } from "./pool.ts";
 
-/** What time the database has. @throws as a read of the pool does */
+/** The database's time. @throws as a read of the pool does */
 export async function askTime(pool: Pool, clock: Pick<Clock, "monotonicMs">): Promise<DatabaseTime> {
   const sentAt = clock.monotonicMs();
   const [row] = await pool.read<{ now: number }>(

@@ -2,12 +2,12 @@ import { sql } from "drizzle-orm";
 import { index, integer, pgTable, text } from "drizzle-orm/pg-core";
 import { whole } from "./columns.ts";
 
-/** Who did what (`src/domain/audit.ts`). It names accounts by their ids, because it outlives them. */
+/** Who did what (`src/domain/audit.ts`). Refers to accounts by their ids, because it outlives them. */
 export const audit = pgTable(
   "audit",
   {
     key: whole("key").generatedByDefaultAsIdentity().primaryKey(),
-    /** Empty: it is about the server. */
+    /** Empty: the act is about the server. */
     tenantId: text("tenant_id").notNull(),
     action: text("action").notNull(),
     actor: text("actor").notNull(),

@@ -19,7 +19,7 @@ const trimText = trimTextTo("");
 const trimStrangersText = trimTextTo("actor = 'stranger' and");
 
 /**
- * Notes what was done, in the transaction that does it. Two nodes that count the same at once may make two entries of it.
+ * Notes an act in the transaction that performs it. Two nodes that count the same act at the same time may make two entries.
  * @param tenantId empty: the act is about the server
  */
 export async function noteAct(tx: WriteTransaction, tenantId: string, act: Act, times = 1): Promise<void> {
@@ -47,7 +47,7 @@ export function auditVerbs({ pool, writes }: Connection): AuditVerbs {
   return {
     noteAct: (tenantId, act, times) =>
       writes.submit(async (tx) => {
-        // A deletion that is under way is waited for.
+        // Waits for a deletion in progress.
         const isLivingText = "select 1 from tenant where id = $1 and deleted_at is null for key share";
         if (tenantId !== null && (await tx.run(isLivingText, [tenantId])).length === 0) return;
         await noteAct(tx, tenantId ?? "", act, times);

@@ -5,28 +5,29 @@ import type { Node } from "./nodes.ts";
 import type { Pool } from "./pool.ts";
 
 /**
- * One at a time for a billing account, at whatever node: a lease in its row, by the clock of the database.
+ * Runs one action at a time for a billing account, whichever node it is on: a lease in the account's row, by the database's
+ * clock.
  *
  *   free ─ take ─▶ held ─ renew ─▶ held … ─ release ─▶ free
  *                   │ its node has died
  *                   ▼
  *                 free, once the lease has run out
  *
- * Those of one node queue in its memory and come here one by one. Those of other nodes ask again and again, more seldom
- * each time, so there is no order among nodes. A lease may run out under a node that stands still: then there are two at
- * work, which the verbs of the books bear.
+ * Actions on the same node queue in its memory and come here one by one. Those on other nodes ask repeatedly, with longer and
+ * longer pauses, so there is no order among nodes. A lease may run out while its node stands still: then two are at work,
+ * which the verbs of the books tolerate.
  */
 export interface BillingLockOptions {
   pool: Pool;
   clock: Clock;
-  /** @throws DomainError `unavailable` while this process is no node */
+  /** @throws DomainError `unavailable` while this process is not a node */
   node(): Pick<Node, "incarnation">;
   onFailure(error: unknown): void;
 }
 
 const leaseMs = 20_000;
 const renewalMs = 5_000;
-/** Pauses between looks whether the account is free. */
+/** Pauses between checks whether the account is free. */
 const firstPauseMs = 10;
 const longestPauseMs = 500;
 
@@ -38,7 +39,7 @@ export function createBillingLock({ pool, clock, node, onFailure }: BillingLockO
   const update = (what: string, values: readonly [accountKey: number, incarnation: number]) =>
     pool.write(`update billing_account set ${what} returning 1`, values);
 
-  /** @returns whether it is held now: what this node could not give back earlier is still its own */
+  /** @returns whether it is held now: what this node could not release earlier is still its own */
   async function take(accountKey: number, incarnation: number): Promise<boolean> {
     const taken = await update(
       `leased_by = $2::int, leased_until = ${leaseText} where key = $1::bigint
@@ -59,12 +60,12 @@ export function createBillingLock({ pool, clock, node, onFailure }: BillingLockO
         pauseMs = Math.min(pauseMs * 2, longestPauseMs);
       }
     } catch (error) {
-      // Taken or not, this node can take it again.
+      // Whether it was taken or not, this node can take it again.
       throw error instanceof OutcomeUnknown ? storageUnavailable("passing") : error;
     }
   }
 
-  /** @returns what ends it */
+  /** @returns a function that ends it */
   function keep(accountKey: number, incarnation: number): () => void {
     let isOver = false;
     let cancel = () => {};

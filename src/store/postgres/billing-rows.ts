@@ -7,10 +7,10 @@ import * as t from "./billing-schema.ts";
 import { tenantColumns } from "./held-tenants.ts";
 import type { Transaction } from "./pool.ts";
 
-/** What several verbs of payments read. Inside a transaction: what they decide on, once the account is locked. */
+/** What several payment verbs read. Inside a transaction, with the account locked, it is what they decide on. */
 type Reading = Pick<Transaction, "run">;
 
-/** A billing account as its row has it. */
+/** A billing account as stored in its row. */
 export interface AccountRow extends BillingAccount {
   readonly cardKey: number | null;
   readonly version: number;
@@ -29,13 +29,13 @@ const { accountKey: _account, createdAt: _saved, ...cardColumns } = getTableColu
 const { createdAt: _created, paidAt: _paid, ...invoiceColumns } = getTableColumns(t.invoice);
 const periodColumns = { key: t.planPeriod.key, tier: t.planPeriod.tier };
 
-/** @throws when there is no such row: a key or a reference of ours names one */
+/** @throws when there is no such row although one of our own keys or references names it */
 export function required<Row>(row: Row | null | undefined, what: string): Row {
   if (!row) throw new Error(`${what} does not exist`);
   return row;
 }
 
-/** A row as JSON: so one statement reads several tables, all of one moment. */
+/** A row as JSON, so that one statement reads several tables as of one moment. */
 function jsonOf(columns: Readonly<Record<string, PgColumn>>): string {
   const fields = Object.entries(columns).map(
     ([field, { table, name }]) => `'${field}', ${getTableName(table)}.${name}`,
@@ -43,16 +43,16 @@ function jsonOf(columns: Readonly<Record<string, PgColumn>>): string {
   return `json_build_object(${fields.join(", ")})`;
 }
 
-/** All about one account that is not over; lists have the oldest first. */
+/** Everything about one account that is not finished; lists have the oldest first. */
 export interface BooksRows {
   readonly account: AccountRow;
-  /** Null once it has been deleted. */
+  /** Null once the tenant has been deleted. */
   readonly tenant: Tenant | null;
   /** The open one. */
   readonly verification: CardVerification | null;
   /** The one in use, and those that are to be forgotten. */
   readonly cards: readonly SavedCard[];
-  /** Those that are open, to be looked up or to be paid back. */
+  /** Those that are open, to be looked up or to be refunded. */
   readonly charges: readonly Charge[];
   /** The open ones. */
   readonly invoices: readonly InvoiceRow[];
@@ -60,7 +60,7 @@ export interface BooksRows {
   readonly period: OpenPeriod | null;
 }
 
-/** Lists that are empty are null, and what JSON has no type for is text. */
+/** Empty lists are null, and what JSON has no type for is text. */
 interface BooksJson extends Omit<BooksRows, "cards" | "charges" | "invoices"> {
   readonly cards: readonly (Omit<SavedCard, "sealed"> & { readonly sealed: string })[] | null;
   readonly charges: readonly Charge[] | null;
@@ -98,7 +98,7 @@ export async function booksRows({ run }: Reading, accountKey: number): Promise<B
   };
 }
 
-/** Of a `bytea` in JSON: `\x`, and two digits for each. */
+/** Decodes a `bytea` in JSON: `\x`, then two digits per byte. */
 const bytesOf = (text: string): Uint8Array => Uint8Array.fromHex(text.slice(2));
 
 /** The only row of a statement; null when there is none. */
@@ -109,7 +109,7 @@ async function rowOf<Row>({ run }: Reading, text: string, value: number | string
 
 const accountText = `select ${jsonOf(accountColumns)}::text as row from billing_account where tenant_key = $1::bigint`;
 
-/** Null when the tenant never had to do with payments. */
+/** Null when the tenant has never had anything to do with payments. */
 export const accountOf = (reading: Reading, tenantKey: number): Promise<AccountRow | null> =>
   rowOf(reading, accountText, tenantKey);
 

@@ -4,10 +4,10 @@ import { bytes, whole } from "./columns.ts";
 import { tenant } from "./schema.ts";
 
 /**
- * The tables of payments. They hang on the billing account, not on the tenant: a deleted tenant's rows can go at once,
- * while its last charge is made and late payments are given back. Money is an integer number of kobo.
+ * The tables of payments. They belong to the billing account, not to the tenant: a deleted tenant's rows can go immediately,
+ * while its last charge is made and late payments are refunded. Money is an integer number of kobo.
  *
- * What must never happen, the indexes refuse: two open verifications of an account, a day in two invoices, two open or two
+ * The indexes refuse what must never happen: two open verifications of an account, a day in two invoices, two open or two
  * successful charges of one invoice, one reference used twice.
  */
 
@@ -24,11 +24,11 @@ export const billingAccount = pgTable(
     creditKobo: whole("credit_kobo").notNull().default(0),
     nextInvoiceAt: whole("next_invoice_at"),
     cardKey: whole("card_key"),
-    /** When the biller is to look at it; null: nothing to do. */
+    /** When the biller has to look at it; null: nothing to do. */
     dueAt: whole("due_at"),
-    /** Grows with every change. */
+    /** Incremented by every change. */
     version: integer("version").notNull().default(1),
-    /** Incarnation of the node at which something is done for it, and until when nobody else does, by the database's clock. */
+    /** Incarnation of the node that is working on it, and until when no other may, by the database's clock. */
     leasedBy: integer("leased_by"),
     leasedUntil: timestamp("leased_until", { withTimezone: true }),
   },
@@ -78,7 +78,7 @@ export const savedCard = pgTable(
     expMonth: text("exp_month").notNull(),
     expYear: text("exp_year").notNull(),
     refused: boolean("refused").notNull().default(false),
-    /** When the processor is to be told to forget it; null while it is in use. */
+    /** When the processor has to be told to forget it; null while it is in use. */
     forgetAt: whole("forget_at"),
     createdAt: whole("created_at").notNull(),
   },
@@ -133,7 +133,7 @@ export const invoice = pgTable(
   ],
 );
 
-/** Days that are invoiced, each once. A void invoice lets go of its days. */
+/** Invoiced days, each at most once. A void invoice releases its days. */
 export const invoiceDay = pgTable(
   "invoice_day",
   {

@@ -48,9 +48,9 @@ type Verbs = Pick<
   | "chargeHistory"
 >;
 
-/** Verifications, their pages, and what the biller reads to know what there is to do. */
+/** Verifications, their pages, and what the biller reads to learn what there is to do. */
 export function billingVerbs({ pool, writes }: Connection): Verbs {
-  /** The books of the account that a verification is of; null when there is no such one. */
+  /** The books of the account that a verification belongs to; null when there is no such verification. */
   async function fileOf(tx: WriteTransaction, verificationKey: number): Promise<LoadedBooks | null> {
     const [row] = await tx.db
       .select({ accountKey: t.cardVerification.accountKey })
@@ -165,7 +165,7 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
   };
 }
 
-/** Each is one statement, so what it tells is of one moment. */
+/** Each is a single statement, so it shows one moment. */
 export const dueAccountsText = `
   select
     (select json_agg(json_build_object('key', key, 'version', version) order by due_at) from (

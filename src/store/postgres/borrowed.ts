@@ -5,13 +5,15 @@ import { createMasterKeyCheck } from "./master-key.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { addressOf, checkServer, type StartCheckOptions } from "./start-check.ts";
 
-/** An empty database of somebody else's, for servers that are shown or tried on it; they leave it as they found it. */
+/**
+ * Somebody else's empty database, borrowed for servers that are demonstrated or tested on it; they leave it as they found it.
+ */
 export interface BorrowedDatabase {
   /** Host, port and database; never the password. */
   readonly place: string;
   /**
-   * Takes away all that is in it, if that is of servers with this master key, which must have ended. Others may have taken the
-   * database since it was found empty: then it stays as it is.
+   * Removes everything in it, if it belongs to servers with this master key, which must have ended. Others may have taken the
+   * database since it was found empty: then it is left alone.
    * @returns whether the database is empty
    */
   giveBack(masterKey: Uint8Array): Promise<boolean>;
@@ -22,7 +24,7 @@ export interface BorrowOptions extends Pick<StartCheckOptions, "setting" | "dura
   clock: Clock;
 }
 
-/** @throws StartupError when it cannot be reached, not be relied on, or is not empty, with what to do */
+/** @throws StartupError when it cannot be reached, is not reliable, or is not empty, with what to do */
 export async function borrowDatabase({ url, clock, ...check }: BorrowOptions): Promise<BorrowedDatabase> {
   await checkServer({ url, clock, ...check });
   const place = addressOf(url);
@@ -50,7 +52,7 @@ export async function borrowDatabase({ url, clock, ...check }: BorrowOptions): P
           const named = (which: boolean) =>
             relations.filter(({ isSequence }) => isSequence === which).map(({ name }) => `"${name}"`);
           await tx.run(`drop table ${named(false).join(", ")} cascade`);
-          // Some have gone with their tables.
+          // Some have been dropped with their tables.
           for (const sequence of named(true)) await tx.run(`drop sequence if exists ${sequence}`);
           return true;
         });
@@ -63,7 +65,7 @@ interface Relation {
   readonly isSequence: boolean;
 }
 
-/** Whatever has rows. Partitions go with their tables. */
+/** Everything that has rows. Partitions go with their tables. */
 const relationsIn = (pool: Pool): Promise<Relation[]> =>
   pool.read<Relation>(
     `select relname::text as name, relkind = 'S' as "isSequence" from pg_class

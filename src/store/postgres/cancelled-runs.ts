@@ -13,7 +13,7 @@ import { rowAt, toReplay } from "./replay-rows.ts";
 import { doubtWebhooks } from "./webhook-use.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-/** Where a record lies in the queue, and the cancelled replay that it waits for. */
+/** Where a record is in the queue, and the cancelled replay that it waits for. */
 export interface QueuedPlace {
   readonly eventSeq: number;
   readonly key: number;
@@ -23,7 +23,7 @@ export interface QueuedPlace {
 }
 
 export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
-  /** As `returnCancelled`, of records that this node has claimed. */
+  /** Like `returnCancelled`, for records that this node has claimed. */
   putBack(tenantKey: number, places: readonly QueuedPlace[], incarnation: number): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ const selectReturningText = `select replay.key::float8 as "replayKey", replay.te
     tenant.id as "tenantId"
   from replay join tenant on tenant.key = replay.tenant_key where is_returning order by replay.key`;
 
-/** What waits for a replay, and is nobody's. */
+/** Records that wait for a replay and that no node owns. */
 export const toReturnText = `select event_seq::float8 as "eventSeq", key::float8 as key,
     replay_key::float8 as "replayKey", webhook_key::float8 as "webhookKey", order_hash::float8 as "orderHash" from pending
   where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null
@@ -52,7 +52,7 @@ export const toReturnText = `select event_seq::float8 as "eventSeq", key::float8
 const isLeftText =
   "select 1 from pending where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null limit 1";
 
-/** Of these records those that no other replay has begun a run of, and that are still whose they were; locked. */
+/** Those of these records that no other replay has begun a run of, and whose owner is unchanged; locked. */
 export const lockCancelledText = `select record.event_seq::float8 as "eventSeq", record.key::float8 as key,
     record.webhook_key::float8 as "webhookKey", record.failure_key::float8 as "failureKey", record.attempts, record.replay_key::float8 as "replayKey", record.before,
     record.order_hash::float8 as "orderHash", record.owner is not distinct from ${heldBack} as "isHeldBack"
@@ -65,11 +65,11 @@ export const lockCancelledText = `select record.event_seq::float8 as "eventSeq",
   where record.replay_key = given.replay_key and record.before is not null`;
 
 const waits = 0;
-/** Of no state. */
+/** The record has no state and is deleted. */
 const goes = 99;
 const stateColumn = { PENDING: waits, ...endedStates } as const satisfies Record<DeliveryState, number>;
 
-/** Of records that are locked; each found as by `placesInQueue`. */
+/** Takes locked records; each is found as by `placesInQueue`. */
 export const returnText = `with found as materialized (
     select given.*, record.place
     from unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[], $6::int[], $7::bigint[], $8::text[], $9::text[],
@@ -93,12 +93,12 @@ export const returnText = `with found as materialized (
     last_duration_ms, reason, code, status, state, at, type_hash, failure
   from gone where state < ${goes}`;
 
-/** What waits for a cancelled replay, and is to wait no longer (`domain/cancelled-run.ts`). */
+/** Records that wait for a cancelled replay and should no longer (`domain/cancelled-run.ts`). */
 export function createCancelledRuns(
   { pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">,
   groups: KnownGroups,
 ): CancelledRuns {
-  /** @returns how many, and the webhooks for which some of them go on waiting, or the next ones of their lines */
+  /** @returns how many, and the webhooks for which some of them, or the next in their lines, still wait */
   async function putBack(
     tx: WriteTransaction,
     held: HeldTenant,
@@ -147,7 +147,7 @@ export function createCancelledRuns(
     return { put: records.length, webhookKeys: new Set(woken.map(({ webhookKey }) => webhookKey)) };
   }
 
-  /** Moves them to the groups of what they failed with before; those may have gone. */
+  /** Moves them to the groups of their earlier failures; those groups may be gone. */
   async function countAgain(
     tx: WriteTransaction,
     tenantKey: number,

@@ -7,19 +7,20 @@ import type { Pool, Transaction } from "./pool.ts";
 /**
  * How a change reaches every node before the verb that made it is answered.
  *
- *   verb: begin … number the change, write it … commit ─▶ notify ─▶ wait until every living node has heeded the number ─▶ answer
+ *   verb: begin … number the change, write it … commit ─▶ notify ─▶ wait until every living node has heeded the number ─▶
+ * answer
  *   node: told, or at a heartbeat ─▶ read what is new, in order ─▶ let go of what followed from before ─▶ note the number
  *
- * A node that does not note it in time is no problem for longer than a lease: its heartbeat is only taken for confirmed
- * once the changes from before it are heeded, so after a lease it has heeded them, or rests on nothing any more.
+ * A node that does not note it in time is a problem for no longer than a lease: its heartbeat counts as confirmed only once
+ * the changes from before it are heeded, so after a lease it has either heeded them or no longer relies on anything.
  */
 export interface Changes {
-  /** Numbers and writes them, in a transaction. The last thing in it: from here on all other changes wait. */
+  /** Numbers and writes them, in a transaction. Must be the last thing in it: from here on all other changes wait. */
   write(tx: Transaction, changes: readonly SharedChange[]): Promise<number>;
-  /** Once that is committed: resolves when no node rests on the state before. Never rejects. */
+  /** To be called once that is committed: resolves when no node relies on the state before it. Never rejects. */
   passed(number: number): Promise<void>;
   /**
-   * Reads and heeds what is new, all that was committed before the call. The first time only what comes later is new, as
+   * Reads and heeds everything new that was committed before the call. On the first call only later changes are new, since
    * nothing is kept yet. @throws as a read of the pool does
    */
   catchUp(): Promise<void>;
@@ -28,14 +29,17 @@ export interface Changes {
 export interface ChangesOptions {
   pool: Pool;
   clock: Clock;
-  /** Null while this process is no node. */
+  /** Null while this process is not a node. */
   node(): Node | null;
-  /** Lets go of what follows from the state before them; from its answer on nothing rests on that. In their order. */
+  /**
+   * Drops what follows from the state before these changes, in their order; once it has resolved, nothing relies on that
+   * state.
+   */
   heed(changes: readonly SharedChange[]): Promise<void>;
   onFailure(error: unknown): void;
 }
 
-/** Something that only the backend has to act on: somebody watches the stream of a tenant. */
+/** Something that only the backend has to act on: somebody is watching a tenant's stream. */
 export interface StreamWatched {
   readonly kind: "stream_watched";
   readonly tenantId: string;
@@ -46,12 +50,12 @@ export type SharedChange = Change | StreamWatched;
 
 export const changeChannel = "postrider_change";
 
-/** Pauses between looks whether the others have heeded it. */
+/** Pauses between checks whether the others have heeded it. */
 const firstPauseMs = 2;
 const longestPauseMs = 100;
 const pauseAfterFailureMs = 500;
 
-/** Somebody who waits until a change has passed. */
+/** A caller that waits until a change has passed. */
 interface Waiter {
   readonly number: number;
   readonly since: number;
@@ -59,16 +63,16 @@ interface Waiter {
 }
 
 export function createChanges({ pool, clock, node, heed, onFailure }: ChangesOptions): Changes {
-  /** Number of the latest change that was heeded; null until it is known which is the first. */
+  /** Number of the latest change that was heeded; null until the first number is known. */
   let heeded: number | null = null;
-  /** What the node's row says of that. */
+  /** What the node's row says about that. */
   let noted = { incarnation: 0, number: 0 };
   let underWay: Promise<void> | null = null;
   let next: Promise<void> | null = null;
 
   let waiters: readonly Waiter[] = [];
   let isWatching = false;
-  /** Somebody has come since the others were told last. */
+  /** A caller has come since the others were last told. */
   let isNews = false;
   let pauseMs = firstPauseMs;
   let endPause = () => {};
@@ -99,7 +103,7 @@ export function createChanges({ pool, clock, node, heed, onFailure }: ChangesOpt
     noted = { incarnation: own.incarnation, number };
   }
 
-  /** One at a time; whoever comes while one is under way gets the one that begins after it. */
+  /** One at a time; a call made while one is in progress gets the one that begins after it. */
   function catchUp(): Promise<void> {
     if (underWay === null) {
       underWay = read().finally(() => {
@@ -116,7 +120,7 @@ export function createChanges({ pool, clock, node, heed, onFailure }: ChangesOpt
     return next;
   }
 
-  /** Up to which number all who live have heeded, this process among them. */
+  /** The number up to which all living nodes have heeded, including this process. */
   async function passedNumber(): Promise<number> {
     if (isNews) {
       isNews = false;
@@ -129,7 +133,7 @@ export function createChanges({ pool, clock, node, heed, onFailure }: ChangesOpt
     return Math.min(heeded ?? 0, living?.lowest ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Until nobody waits. One look is for all who do. */
+  /** Runs until nobody waits. Each look serves all who do. */
   async function watch(): Promise<void> {
     isWatching = true;
     while (waiters.length > 0) {
@@ -147,7 +151,7 @@ export function createChanges({ pool, clock, node, heed, onFailure }: ChangesOpt
     isWatching = false;
   }
 
-  /** Also those who have waited for a lease. */
+  /** Also resolves those who have waited for a whole lease. */
   function answer(passed: number): void {
     const latestStart = clock.monotonicMs() - leaseMs;
     const isAnswered = ({ number, since }: Waiter) => number <= passed || since <= latestStart;

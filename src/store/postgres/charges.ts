@@ -29,9 +29,9 @@ type Verbs = Pick<
   | "adoptCharge"
 >;
 
-/** Charges as they are made, looked at and paid back; what becomes of them is in `settlements.ts`. */
+/** Charges as they are made, looked up and refunded; their outcomes are in `settlements.ts`. */
 export function chargeVerbs({ pool, writes }: Connection): Verbs {
-  /** The charge that a change adds, once it is written; nothing is when the reference is known. */
+  /** The charge that a change adds, once it is written; nothing is written when the reference is already known. */
   async function addedBy(file: LoadedBooks, change: BooksChange | null, now: number): Promise<Charge | null> {
     const reference = change?.addsCharge?.reference;
     if (reference !== undefined && (await chargeOf(file.tx, reference))) return null;
@@ -39,7 +39,7 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
     return reference === undefined ? null : chargeOf(file.tx, reference);
   }
 
-  /** Keys of the invoices that have a day of it. */
+  /** Keys of the invoices that contain one of its days. */
   async function overlapping({ tx, account }: LoadedBooks, invoice?: NewInvoice | null): Promise<number[]> {
     if (!invoice) return [];
     const rows = await tx.run<{ key: number }>(
@@ -138,7 +138,7 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
         const file = await loadBooks(tx, accountKey);
         const account = closeBooks(file.account);
         if (!account) return;
-        // The sandbox is in this database too, and knows the address that the card was verified with.
+        // The sandbox is in this database, too, and knows the address that the card was verified with.
         await forgetSandboxCustomer(tx, accountKey);
         await eraseBooks(tx, accountKey);
         await writeBooks(file, { account }, now);
@@ -146,7 +146,7 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
   };
 }
 
-/** All but the amounts, dates and references of charges. */
+/** Erases all but the amounts, dates and references of charges. */
 async function eraseBooks({ db }: WriteTransaction, accountKey: number): Promise<void> {
   await db.delete(t.cardVerification).where(eq(t.cardVerification.accountKey, accountKey));
   await db.delete(t.planPeriod).where(eq(t.planPeriod.accountKey, accountKey));

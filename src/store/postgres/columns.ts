@@ -1,6 +1,6 @@
 import { bigint, customType } from "drizzle-orm/pg-core";
 
-/** Columns as every table has them. Times are milliseconds since the Unix epoch, and keys are numbers up to 2^53. */
+/** Column types used by every table. Times are milliseconds since the Unix epoch, and keys are numbers up to 2^53. */
 
 export const bytes = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 

@@ -6,15 +6,15 @@ import type { Writes } from "./writes.ts";
 
 /** What every group of verbs is built from. */
 export interface Connection {
-  /** Reads, and statements that are whole by themselves. */
+  /** Reads, and statements that are complete in themselves. */
   readonly pool: Pool;
   /** Transactions of rare verbs. */
   readonly writes: Writes;
   readonly numbers: Numbers;
-  /** The time that events and records bear. */
+  /** The time that events and records carry. */
   readonly clock: Clock;
   /** The node that this process is. @throws DomainError `unavailable` while it has to find out whether it still is one */
   node(): Node;
-  /** Whether this process is still the node that it was. */
+  /** Whether this process is still the same node. */
   isNode(incarnation: number): boolean;
 }

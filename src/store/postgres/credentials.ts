@@ -55,7 +55,7 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
     .where(eq(t.apiKey.tenantKey, sql.placeholder("tenantKey")))
     .orderBy(desc(t.apiKey.key))
     .prepare("api_keys");
-  // Both are read before an account's first delivery in a minute.
+  // Both are read before an account's first delivery in any minute.
   const signingKeysByTenant = signingKeysIn(pool.db);
   const signingSecretsByTenant = signingSecretsIn(pool.db);
 
@@ -145,7 +145,7 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
 
     rememberLogin: (tenantKey, address, now, act) =>
       writes.submit(async (tx) => {
-        // A deletion that is under way is waited for.
+        // Waits for a deletion in progress.
         const [remembered] = await tx.run<{ id: string }>(
           `with living as (select key, id from tenant where key = $1::bigint and deleted_at is null for key share),
          remembered as (
@@ -168,7 +168,7 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
   };
 }
 
-/** Of a tenant, the newest first; the other two as well. Without the rest of them: an account may have a thousand. */
+/** A tenant's keys, newest first, as in the two queries below. Without the other columns: an account may have a thousand. */
 const endsOfKeys = ({ run }: Transaction, tenantKey: number) =>
   run<{ key: number; expiresAt: number | null }>(
     `select key::float8 as key, expires_at::float8 as "expiresAt" from api_key
@@ -194,7 +194,7 @@ const signingSecretsIn = (db: Pool["db"]) =>
 
 type Credentials = typeof t.apiKey | typeof t.signingKey | typeof t.signingSecret;
 
-/** Those of a tenant with one of these keys. In one text, however many they are. */
+/** A tenant's credentials with one of these keys. The statement's text is the same however many there are. */
 const among = ({ tenantKey, key }: Credentials, ofTenant: number, keys: readonly number[]) =>
   and(eq(tenantKey, ofTenant), sql`${key} = any(${arrayText(keys)}::bigint[])`);
 

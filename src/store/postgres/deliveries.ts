@@ -17,7 +17,7 @@ import { completeReplays, countReplay } from "./replay-counts.ts";
 import { isOrdinary, type LaneSettlement } from "./settle-lane.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-/** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
+/** How many old attempts one new attempt removes: more than one, so that a log from before the limit shrinks in time. */
 const forgottenAtOnce = 10;
 
 const recordOf = "tenant_key = $1::bigint and event_seq = $2::bigint and key = $3::bigint";
@@ -34,7 +34,7 @@ export function deliveryVerbs(
   { mayGrow }: Growth,
   { lanes, kept, groups, underWay, holdings }: HotPaths,
 ): Pick<DeliveryVerbs, "settle" | "completeResponseBody"> {
-  /** One attempt, with its tenant and its record locked: here every rule can be asked. */
+  /** Handles one attempt with its tenant and its record locked, so that every rule can be checked. */
   async function settleAlone(tx: WriteTransaction, settlement: Settlement): Promise<Settled & { endsRun: boolean }> {
     const { delivery } = settlement;
     const { tenantKey } = delivery;
@@ -69,7 +69,7 @@ export function deliveryVerbs(
     return { kind: change.kind, attempt, endsRun, ...(hasReleased && { hasReleased }) };
   }
 
-  /** Lets the next one of its line go. @returns whether there was one */
+  /** Releases the next delivery of its line. @returns whether there was one */
   async function release(tx: WriteTransaction, delivery: DueDelivery, { becomes }: RecordChange): Promise<boolean> {
     const { webhookKey, orderHash } = delivery;
     if (orderHash === null || becomes === null || becomes.state === "PENDING") return false;
@@ -103,7 +103,7 @@ export function deliveryVerbs(
     return { tenantKey, eventSeq, key };
   }
 
-  /** Once more, if the tenant has changed since it was kept. */
+  /** Tries again if the tenant has changed since it was kept. */
   async function byLane(settlement: Settlement): Promise<LaneSettlement> {
     const { tenantKey } = settlement.delivery;
     let known = kept.get(tenantKey) ?? (await kept.read(tenantKey));
@@ -149,7 +149,10 @@ const valuesOf = ({ tenantKey, eventSeq, deliveryKey }: DueDelivery): [number, n
   deliveryKey,
 ];
 
-/** Locks a record. In the queue first: a lane may move it from there meanwhile, and nobody moves it back without the tenant. */
+/**
+ * Locks a record. Looks in the queue first: a lane may move it out of there meanwhile, and nobody moves it back without the
+ * tenant.
+ */
 async function find({ run }: Transaction, delivery: DueDelivery, owner: Node): Promise<Found | null> {
   const [waiting] = await run<Pick<FoundRecord, "run" | "errorCode" | "failureKey"> & { owner: number | null }>(
     `select run, error_code as "errorCode", failure_key::float8 as "failureKey", owner from pending where ${recordOf} for update`,
@@ -168,7 +171,7 @@ async function find({ run }: Transaction, delivery: DueDelivery, owner: Node): P
   return { ...ended, place: "delivery", state: ended.state === endedStates.DELIVERED ? "DELIVERED" : "FAILED" };
 }
 
-/** Writes what the attempt does to its record, which is not this node's any more. @returns the attempts that it counts */
+/** Writes what the attempt does to its record, which this node no longer owns. @returns the record's number of attempts */
 async function write(
   tx: Transaction,
   owner: Node,
@@ -240,7 +243,7 @@ async function countOne({ run }: Transaction, text: string, values: readonly Val
   return row.attempts;
 }
 
-/** The replay that began the run. */
+/** Counts for the replay that began the run. */
 async function countRun(
   tx: Transaction,
   { slot }: Node,
@@ -258,7 +261,7 @@ interface Counted {
   readonly attempts: number;
 }
 
-/** Of the record that goes on for the URL of a removed webhook, registered again, the attempt is one as well. */
+/** The attempt also counts for the record that continues for the URL of a removed webhook that was registered again. */
 async function countForSuccessor(
   { run }: Transaction,
   { tenantKey, eventSeq, url }: DueDelivery,
@@ -276,7 +279,7 @@ async function countForSuccessor(
   return null;
 }
 
-/** The log of a record has so many attempts and no more. */
+/** Keeps the log of a record to its limit. */
 async function forgetOldAttempts(
   { run }: Transaction,
   { tenantKey, eventSeq, webhookKey }: DueDelivery,

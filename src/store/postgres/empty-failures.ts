@@ -1,13 +1,16 @@
 import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
 
-/** Groups that are looked at in one go. */
+/** Groups looked at per step. */
 const groupsInOneLook = 200;
 
-/** A statement that adds to a group ends within seconds; one that has counted nothing for so long is not being added to. */
+/**
+ * A statement that adds to a group ends within seconds, so a group that has counted nothing for this long is not being added
+ * to.
+ */
 const emptyForMs = 600_000;
 
-/** The parts of an hour that come to nothing together: without them the sum of the hour is the same. */
+/** The parts of an hour that add up to nothing: without them the sum of the hour is the same. */
 const removeNothingText = `with part as materialized (
     select tenant_key, failure_key, hour, slot, waiting, failed from failure_count
     where (tenant_key, failure_key) in (select * from unnest($1::bigint[], $2::bigint[])) for update skip locked),
@@ -29,11 +32,11 @@ interface GroupRef {
   readonly key: number;
 }
 
-/** Removes what groups of failures no longer count, a few of them at each call, and the groups that count nothing. */
+/** Removes what failure groups no longer count, a few groups per call, and the groups that count nothing. */
 export function createFailureSweep(monotonicMs: () => number): (tx: Transaction) => Promise<void> {
-  /** The last one that was looked at. */
+  /** The last group looked at. */
   let last: GroupRef = { tenantKey: -1, key: -1 };
-  /** Since when groups were seen to be empty. */
+  /** When groups were first seen to be empty. */
   const empty = new Map<string, number>();
 
   const valuesOf = (groups: readonly GroupRef[]) => [
@@ -41,7 +44,7 @@ export function createFailureSweep(monotonicMs: () => number): (tx: Transaction)
     arrayText(groups.map(({ key }) => key)),
   ];
 
-  /** Those of them that have been empty for long. */
+  /** The found groups that have been empty for long. */
   function longEmpty(groups: readonly GroupRef[], found: readonly GroupRef[]): GroupRef[] {
     const now = monotonicMs();
     const nameOf = ({ tenantKey, key }: GroupRef) => `${tenantKey} ${key}`;

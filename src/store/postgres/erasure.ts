@@ -5,7 +5,7 @@ import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-/** Rows that belong to a tenant besides its events, children before parents. */
+/** Tables that belong to a tenant besides its events, children before parents. */
 const tenantTables = [
   "stat",
   "webhook_stat",
@@ -38,7 +38,7 @@ const deleteAuditText = `delete from audit where key = any(array(
 const stripAuditText = `update audit set detail = null, address = case actor when 'operator' then address end
   where ${ofTenant}`;
 
-/** The next records of a tenant with the attempts that each may have, the oldest event first. */
+/** The next records of a tenant with the number of attempts that each may have, the oldest event first. */
 export const someRecordsText = `select event_seq::float8 as seq, attempts from (
     (select event_seq, attempts - attempts_forgotten as attempts from pending
       where tenant_key = $1::bigint order by event_seq limit $2::int)
@@ -48,8 +48,8 @@ export const someRecordsText = `select event_seq::float8 as seq, attempts from (
   ) of_both order by event_seq limit $2::int`;
 
 /**
- * Of these events. What waits goes first: who settles it at this moment is waited for, and what it has then written goes
- * with the statements that begin after that.
+ * Deletes everything of these events. Waiting records go first: that waits for anyone settling one at this moment, and what
+ * they have then written goes with the statements that begin afterwards.
  */
 export const eraseEventsTexts = [
   ["pending", "event_seq"],
@@ -62,8 +62,8 @@ export const eraseEventsTexts = [
 );
 
 /**
- * What a node was still accepting for an account as that was deleted is written within seconds, or never. So a minute later
- * its rows are looked for once more, by those that are left then.
+ * What a node was still accepting for an account when it was deleted is written within seconds, or never. So a minute later
+ * its rows are searched for once more, by the nodes that remain then.
  */
 const lookAgainAfter = "interval '1 minute'";
 
@@ -103,7 +103,7 @@ async function forget({ run }: Transaction, tenantKey: number): Promise<void> {
   await run("delete from tenant where key = $1::bigint", [tenantKey]);
 }
 
-/** @returns whether all is gone */
+/** @returns whether everything is gone */
 async function eraseSome(tx: WriteTransaction, tenantKey: number, limit: number): Promise<boolean> {
   let left = await eraseEvents(tx, tenantKey, limit);
   for (const text of deleteSome) {
@@ -118,7 +118,7 @@ async function eraseSome(tx: WriteTransaction, tenantKey: number, limit: number)
 }
 
 /**
- * Whole events with their records and attempts, so that what is left always begins at the first one.
+ * Erases whole events with their records and attempts, so that what is left always begins with the first one.
  *
  * @returns how much of the limit is left; nothing while there may be more
  */

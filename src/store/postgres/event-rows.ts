@@ -14,16 +14,16 @@ import type { DescribedGroup, KnownGroups } from "./failure-counts.ts";
 import type { LockedLines } from "./lines.ts";
 import type { Numbers } from "./numbers.ts";
 
-/** Bytes of an event id that are random. */
+/** Number of random bytes in an event id. */
 export const tailBytes = 8;
 
-/** Events with their records, as they are to be written, and what is answered then. */
+/** Events with their records, ready to be written, and the answer that follows. */
 export interface PlannedEvents {
   readonly tenantKey: number;
   readonly events: readonly PlannedEvent[];
   readonly pending: readonly PlannedPending[];
   readonly ended: readonly PlannedEnded[];
-  /** What records have failed with as they were made, but for want of a webhook; each once. */
+  /** Failures of records that failed on creation, except for want of a webhook; each once. */
   readonly groups: readonly DescribedGroup[];
   readonly accepted: AcceptedEvents;
 }
@@ -49,15 +49,15 @@ interface PlannedPending {
   readonly orderHash: number | null;
 }
 
-/** A record that ends as it is made. */
+/** A record that ends as soon as it is created. */
 interface PlannedEnded {
   readonly eventSeq: number;
   readonly key: number;
   readonly state: "FAILED" | "SKIPPED";
   readonly finishedAt: number;
-  /** Of one that is FAILED as its webhook is disabled. */
+  /** Set for one that is FAILED because its webhook is disabled. */
   readonly webhookKey: number | null;
-  /** Of one that is FAILED. */
+  /** Set for one that is FAILED. */
   readonly failure: Failure | null;
   readonly failureKey: number | null;
   readonly typeHash: number | null;
@@ -67,7 +67,7 @@ const noRoomAtAll = () => 0;
 
 const noFailure = { webhookKey: null, failure: null, failureKey: null };
 
-/** Gives events of one tenant their numbers, each with its records, and asks for whom there is room. */
+/** Numbers the events of one tenant and their records, and asks which webhooks have room. */
 export function planEvents(
   { numbers, groups }: { readonly numbers: Numbers; readonly groups: KnownGroups },
   tenant: Tenant,
@@ -139,8 +139,8 @@ export function planEvents(
 }
 
 /**
- * What was accepted by a node that was declared dead before the answer came: it is stored, and its deliveries are anybody's;
- * somebody else may be attempting them.
+ * For events accepted by a node that was declared dead before the answer came: they are stored, but their deliveries are up
+ * for grabs; another node may already be attempting them.
  */
 export function disowned(accepted: AcceptedEvents): AcceptedEvents {
   const refs = [...accepted.unowned, ...accepted.deliveries];
@@ -150,7 +150,7 @@ export function disowned(accepted: AcceptedEvents): AcceptedEvents {
   return { ...accepted, deliveries: [], unowned };
 }
 
-/** To a request that was accepted before. */
+/** The answer to a request that was accepted before. */
 export function repeatedAnswer(eventIds: readonly string[]): AcceptedEvents {
   const id = parseEventId(eventIds[0] ?? "");
   return {

@@ -15,22 +15,22 @@ import type { FailureCode } from "../../domain/failure.ts";
 import { bytes, whole } from "./columns.ts";
 
 /**
- * The tables that every event touches, and those that say which node may touch them. No foreign key leads out of them or
- * into them: a node writes them in batches, for many tenants at once.
+ * The tables that every event touches, and those that say which node may touch them. No foreign key leads into or out of
+ * them: a node writes them in batches, for many tenants at a time.
  */
 
-/** Nodes at most, on one database. Sequence numbers and keys have room for as many. */
+/** The most nodes on one database. Sequence numbers and keys have room for that many. */
 export const nodeSlots = 32;
-/** Lanes at most, of a node. */
+/** The most lanes of a node. */
 export const laneSlots = 4;
 
-/** Of no node: they count from 1. */
+/** Never a node's incarnation: those count from 1. */
 export const heldBack = 0;
 
-/** Never the same number twice: what names a node that is gone means none that is there. */
+/** Never yields the same number twice: the number of a node that is gone never refers to one that exists. */
 export const nodeIncarnation = pgSequence("node_incarnation", { maxValue: 2 ** 31 - 1 });
 
-/** The nodes that live, or of which nobody knows yet that they do not. The lease goes by the clock of the database. */
+/** The nodes that are alive, or not yet known to be dead. The lease goes by the clock of the database. */
 export const node = pgTable(
   "node",
   {
@@ -40,13 +40,13 @@ export const node = pgTable(
     leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
     /** For people. */
     name: text("name").notNull(),
-    /** Where it listens, which no delivery may go to. */
+    /** Where it listens; no delivery may go there. */
     listener: text("listener").notNull(),
     /** Migrations that its program knows. */
     schema: integer("schema").notNull(),
-    /** Number of the latest change that it has acted on, and on all before it. */
+    /** Number of the latest change that it has acted on, along with all before it. */
     heeded: whole("heeded").notNull(),
-    /** Ids of the master keys that it has, with commas between them; first the one that it seals with. */
+    /** Ids of the master keys that it has, separated by commas; the one that it seals with comes first. */
     keys: text("keys").notNull().default(""),
   },
   (t) => [
@@ -56,9 +56,9 @@ export const node = pgTable(
 );
 
 /**
- * What a lane knows of itself: whose it is, and the number of its last batch. Each batch takes its number from here in the
- * statement that writes it, so the row tells a batch that happened from one that did not, and stops those of a node that
- * was declared dead.
+ * What a lane knows about itself: whose it is, and the number of its last batch. Each batch takes its number from here in the
+ * statement that writes it, so the row distinguishes a batch that happened from one that did not, and stops the batches of a
+ * node that was declared dead.
  */
 export const lane = pgTable("lane", {
   /** Slot of the node × `laneSlots` + which of its lanes. */
@@ -68,19 +68,19 @@ export const lane = pgTable("lane", {
 });
 
 /**
- * Counters of a tenant, of each lane its own, so that none waits for another. A tenant's are their sum; by itself one may
- * be negative, as what one lane accepted another settles.
+ * Counters of a tenant, separate for each lane, so that no lane waits for another. The tenant's counters are their sum; a
+ * single one may be negative, since one lane may settle what another accepted.
  */
 export const usage = pgTable(
   "usage",
   {
     tenantKey: whole("tenant_key").notNull(),
-    /** Of the lane. */
+    /** Slot of the lane. */
     slot: smallint("slot").notNull(),
     /** The UTC month that `used` and `granted` belong to, as 202611. */
     month: integer("month").notNull(),
     used: whole("used").notNull(),
-    /** Events of the month's quota that this lane may spend. */
+    /** How many events of the month's quota this lane may spend. */
     granted: whole("granted").notNull(),
     events: whole("events").notNull(),
     pending: whole("pending").notNull(),
@@ -94,7 +94,7 @@ export const usage = pgTable(
   ],
 );
 
-/** Immutable once accepted; partitioned by `seq`, in which the time is. The id is `seq` and `idTail`, as in SQLite. */
+/** Immutable once accepted; partitioned by `seq`, which contains the time. The id is `seq` and `idTail`, as in SQLite. */
 export const event = pgTable(
   "event",
   {
@@ -102,7 +102,7 @@ export const event = pgTable(
     tenantKey: whole("tenant_key").notNull(),
     idTail: bytes("id_tail").notNull(),
     payload: bytes("payload").notNull(),
-    /** As `TraceContext` has it. */
+    /** In the form of `TraceContext`. */
     trace: text("trace"),
     type: text("type"),
     orderingKey: text("ordering_key"),
@@ -110,7 +110,7 @@ export const event = pgTable(
   (t) => [primaryKey({ columns: [t.seq, t.tenantKey] })],
 );
 
-/** What a record is, pending or not. */
+/** What every record has, pending or not. */
 const recordColumns = () => ({
   tenantKey: whole("tenant_key").notNull(),
   eventSeq: whole("event_seq").notNull(),
@@ -119,25 +119,25 @@ const recordColumns = () => ({
   attemptsInRun: integer("attempts_in_run").notNull(),
   attempts: integer("attempts").notNull(),
   lastAttemptAt: whole("last_attempt_at"),
-  /** How long that attempt took; null also in rows that are older than it. */
+  /** How long that attempt took; also null in rows older than this column. */
   lastDurationMs: integer("last_duration_ms"),
   errorReason: text("error_reason"),
   /** The replay that began the current run. */
   replayKey: whole("replay_key"),
-  /** Its attempts that the log no longer has; `attempts` counts them too. */
+  /** How many of its attempts the log no longer has; `attempts` counts them too. */
   attemptsForgotten: integer("attempts_forgotten").notNull().default(0),
   errorCode: text("error_code").$type<FailureCode>(),
   statusCode: integer("status_code"),
-  /** Of its event's type (`type-hash.ts`); null: it has none. */
+  /** Hash of its event's type (`type-hash.ts`); null: it has none. */
   typeHash: whole("type_hash"),
-  /** Of the group that counts its failure; null without one, and in rows that are older than the groups. */
+  /** Key of the group that counts its failure; null without a failure, and in rows older than the groups. */
   failureKey: whole("failure_key"),
 });
 
 /**
  * The queue: records that are pending, each until it has ended. `owner` is the incarnation of the node that may attempt it;
- * null: whoever claims it; `heldBack`: nobody, for an earlier one of its line comes first, and its next attempt is at 0.
- * There is no index on it: it doubled the price of everything, and only a rescue asks.
+ * null: any node may claim it; `heldBack`: none may, because an earlier one of its line comes first, and its next attempt is
+ * at 0. There is no index on `owner`: it doubled the price of everything, and only a rescue needs it.
  */
 export const pending = pgTable(
   "pending",
@@ -146,9 +146,9 @@ export const pending = pgTable(
     webhookKey: whole("webhook_key").notNull(),
     owner: integer("owner"),
     nextAttemptAt: whole("next_attempt_at").notNull(),
-    /** As `beforeText` has it, while the run waits that a replay began. */
+    /** As written by `beforeText`, while the run that a replay began is waiting. */
     before: text("before"),
-    /** Of the line in which it waits (`lines.ts`). */
+    /** Hash of the line in which it waits (`lines.ts`). */
     orderHash: whole("order_hash"),
   },
   (t) => [
@@ -163,14 +163,15 @@ export const pending = pgTable(
       .where(sql`${t.failureKey} is not null`),
     index("pending_due_of_webhook").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.owner} is null`),
     index("pending_due").on(t.nextAttemptAt, t.webhookKey).where(sql`${t.owner} is null`),
-    // Two heads of a line would be a defect: neither is written then.
+    // Two heads of a line would be a defect: then neither is written.
     uniqueIndex("pending_head_of_line")
       .on(t.webhookKey, t.orderHash)
       .where(sql`${t.orderHash} is not null and ${t.owner} is distinct from ${sql.raw(String(heldBack))}`),
     index("pending_held_back")
       .on(t.webhookKey, t.orderHash, t.eventSeq)
       .where(sql`${t.owner} = ${sql.raw(String(heldBack))}`),
-    // With `include (webhook_key, type_hash)`. Only a walk that says so takes it: what returns has an index of its own.
+    // With `include (webhook_key, type_hash)`. Only a walk that filters by replay uses it: returning records has an index of
+    // its own.
     index("pending_by_replay")
       .on(t.tenantKey, t.replayKey, t.eventSeq.desc().nullsFirst(), t.key)
       .where(sql`${t.replayKey} > 0`),
@@ -178,7 +179,10 @@ export const pending = pgTable(
   ],
 );
 
-/** History: records that have ended, partitioned as their events. It is only added to, but for replays. State 1: delivered; 2: failed. */
+/**
+ * History: records that have ended, partitioned like their events. Rows are only added, except by replays. State 1:
+ * delivered; 2: failed.
+ */
 export const delivery = pgTable(
   "delivery",
   {
@@ -191,15 +195,15 @@ export const delivery = pgTable(
   (t) => [
     // With `include (state, webhook_key, type_hash)`, so that a filtered walk stays inside the index.
     uniqueIndex("delivery_by_tenant").on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key),
-    // As long as that one, for the same reason; what has failed is little.
+    // As long as the one above, for the same reason; few records have failed.
     index("delivery_failed")
       .on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key, t.webhookKey)
       .where(sql`${t.state} = 2`),
-    // Of what has failed, as nothing else has a code. With `include (status_code, webhook_key, type_hash)`.
+    // Covers failed records, since nothing else has a code. With `include (status_code, webhook_key, type_hash)`.
     index("delivery_by_code")
       .on(t.tenantKey, t.errorCode, t.eventSeq.desc().nullsFirst(), t.key)
       .where(sql`${t.errorCode} is not null`),
-    // Of what was replayed. With `include (state, webhook_key, type_hash)`.
+    // Covers replayed records. With `include (state, webhook_key, type_hash)`.
     index("delivery_by_replay")
       .on(t.tenantKey, t.replayKey, t.eventSeq.desc().nullsFirst(), t.key)
       .where(sql`${t.replayKey} is not null`),
@@ -212,7 +216,7 @@ export const delivery = pgTable(
   ],
 );
 
-/** Failures that are alike; those with fixed keys have no row (`domain/failure-groups.ts`). */
+/** Groups of similar failures; groups with fixed keys have no row (`domain/failure-groups.ts`). */
 export const failureGroup = pgTable(
   "failure_group",
   {
@@ -227,25 +231,28 @@ export const failureGroup = pgTable(
   (t) => [primaryKey({ columns: [t.tenantKey, t.key] })],
 );
 
-/** Records of a group, by the hour in which their events came: those that have it as `failureKey`, counted; see `usage`. */
+/**
+ * Counts the records that have a group as their `failureKey`, by the hour in which their events came; for the lanes see
+ * `usage`.
+ */
 export const failureCount = pgTable(
   "failure_count",
   {
     tenantKey: whole("tenant_key").notNull(),
     failureKey: whole("failure_key").notNull(),
-    /** Since the Unix epoch. */
+    /** Hours since the Unix epoch. */
     hour: integer("hour").notNull(),
-    /** Of the lane. */
+    /** Slot of the lane. */
     slot: smallint("slot").notNull(),
     waiting: whole("waiting").notNull(),
     failed: whole("failed").notNull(),
-    /** Of any record that was ever counted here. */
+    /** The latest failure of any record that was ever counted here. */
     lastFailedAt: whole("last_failed_at").notNull(),
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.failureKey, t.hour, t.slot] })],
 );
 
-/** The log of attempts, of each record the latest ones, partitioned as their events. */
+/** The log of attempts, with the latest ones of each record, partitioned like their events. */
 export const attempt = pgTable(
   "attempt",
   {
@@ -261,7 +268,7 @@ export const attempt = pgTable(
     responseBody: bytes("response_body"),
     replayKey: whole("replay_key"),
     errorCode: text("error_code").$type<FailureCode>(),
-    /** As `headText` writes it. */
+    /** As written by `headText`. */
     answerHead: text("answer_head"),
   },
   (t) => [primaryKey({ columns: [t.eventSeq, t.tenantKey, t.key] })],

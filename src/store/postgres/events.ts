@@ -17,18 +17,21 @@ import { attemptsAt, recordsAt } from "./record-rows.ts";
 import { countUpTo, pagePlaces, type RecordFilter, type RecordPlace, webhookKeys } from "./record-walks.ts";
 import { searchSlice } from "./search-slice.ts";
 
-/** Rows that a page may be from the newest one, to be found in a few ms. */
+/** How far from the newest row a page may be to be found within a few ms. */
 const shallowRows = 2_000;
-/** Other pages at a time: a walk of a long list takes as long as it takes, and the pool has other things to do. */
+/**
+ * How many other pages are read at a time: walking a long list takes as long as it takes, and the pool has other things to
+ * do.
+ */
 const pagesAtATime = 2;
-/** Beyond, the ones who asked for most are refused. */
+/** Beyond this, those who asked for most are refused. */
 const mostWaiting = 100;
 
-/** Of every event whose number this is the id's rest tells whether it is the one. */
+/** The rest of the id tells which of the events with this number it is. */
 export const ownersText = `select event.tenant_key::float8 as "tenantKey", id_tail as "idTail" from event
   join tenant on tenant.key = event.tenant_key where seq = $1::bigint and deleted_at is null`;
 
-/** A row without a key at least, if the tenant has the event. */
+/** Returns at least one row, without a key, if the tenant has the event. */
 export const recordKeysText = `select id_tail as "idTail", r.key::float8 as key from event
   left join lateral (
     select key from pending where tenant_key = $1::bigint and event_seq = $2::bigint
@@ -36,7 +39,7 @@ export const recordKeysText = `select id_tail as "idTail", r.key::float8 as key 
   ) r on true
   where seq = $2::bigint and event.tenant_key = $1::bigint order by r.key`;
 
-/** As `recordKeysText`. Of each record a hundred at most are kept. */
+/** Like `recordKeysText`. At most a hundred are kept per record. */
 export const attemptKeysText = `select id_tail as "idTail", attempt.key::float8 as key from event
   left join attempt on attempt.event_seq = $2::bigint and attempt.tenant_key = $1::bigint
   where seq = $2::bigint and event.tenant_key = $1::bigint order by started_at, attempt.key`;
@@ -68,7 +71,7 @@ interface PreviewRow
   readonly label: string | null;
 }
 
-/** Events as they are read; `acceptance.ts` takes them in. */
+/** Reading events; `acceptance.ts` takes them in. */
 export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "acceptEvents" | "acceptOwnEvent"> {
   const pages = createFairQueue({ slots: pagesAtATime, maxWaiting: mostWaiting });
 
@@ -150,13 +153,13 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
 
 type FoundPage = Omit<RecordPage, "records"> & { readonly places: readonly RecordPlace[] };
 
-/** The places of a page and what it is a page of, in one picture: a count is that of the records that can be turned to. */
 async function replayKeyOf({ run }: Pick<Transaction, "run">, tenantKey: number, id: string): Promise<number | null> {
   const text = "select key::float8 as key from replay where tenant_key = $1::bigint and id = $2";
   const [found] = await run<{ key: number }>(text, [tenantKey, id]);
   return found?.key ?? null;
 }
 
+/** The places of a page and its totals, read in one snapshot, so that a count covers the records that can be paged to. */
 async function pageIn(tx: Transaction, query: PageQuery, clock: Pick<Clock, "monotonicMs">): Promise<FoundPage> {
   const { tenantKey, state, webhookId, type, replayId, from, to, text, size: limit } = query;
   const offset = query.page * limit;
@@ -188,7 +191,7 @@ async function pageIn(tx: Transaction, query: PageQuery, clock: Pick<Clock, "mon
   const counters = await countersOf(tx, tenantKey);
   const total = recordsIn(counters, state);
   const counts = { total, totalIsExact: true, ...(state === undefined && { totalEvents: counters.events }) };
-  // A page behind the last one is empty whatever it would cost to walk there.
+  // A page past the last one is empty, whatever it would cost to walk there.
   if (offset >= total) return { places: [], ...counts };
   return { places: await pagePlaces(tx, filter, { offset, limit, total }), ...counts };
 }

@@ -13,8 +13,8 @@ import type { Transaction } from "./pool.ts";
 import * as t from "./schema.ts";
 
 /**
- * What nodes keep of a tenant says whether a webhook is disabled, so that change is told and makes it outdated. How long it
- * has failed is read where it is asked for, and may be older there.
+ * What nodes keep of a tenant includes whether a webhook is disabled, so that change is announced and invalidates it. How
+ * long a webhook has been failing is read where it is needed; what nodes keep may be older.
  */
 export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhookVerbs {
   async function write(

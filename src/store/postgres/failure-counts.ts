@@ -7,14 +7,15 @@ import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
 /**
- * What records fail with, in groups. Each lane counts in rows of its own, as it does usage, so that none waits for another; by
- * itself a row may be negative. What comes to nothing is removed by the janitor (`empty-failures.ts`).
+ * What records fail with, in groups. Each lane counts in its own rows, as it does for usage, so that no lane waits for
+ * another; a single row may be negative. The janitor removes what adds up to nothing (`empty-failures.ts`).
  */
 
 /**
- * Counts what went from one group to another.
+ * Counts what moved from one group to another.
  *
- * @param moved a relation of `tenant_key, failure_key, event_seq, waiting, failed, at`; `at` is when a failure came, else 0
+ * @param moved a relation of `tenant_key, failure_key, event_seq, waiting, failed, at`; `at` is when a failure came,
+ *   otherwise 0
  * @param slot of the lane
  */
 export const countFailuresText = (moved: string, slot: string): string => `
@@ -24,14 +25,14 @@ export const countFailuresText = (moved: string, slot: string): string => `
   on conflict (tenant_key, failure_key, hour, slot) do update set waiting = f.waiting + excluded.waiting,
     failed = f.failed + excluded.failed, last_failed_at = greatest(f.last_failed_at, excluded.last_failed_at)`;
 
-/** A group that there has to be for what is counted in it to be shown. */
+/** A group that must exist for what is counted in it to be shown. */
 export interface DescribedGroup {
   readonly tenantKey: number;
   readonly key: number;
   readonly kind: FailureKind;
 }
 
-/** Values of `unnest($n::bigint[], …::bigint[], …::bigint[], …::text[], …::int[], …::text[])`: the columns of a group. */
+/** Values for `unnest($n::bigint[], …::bigint[], …::bigint[], …::text[], …::int[], …::text[])`: the columns of a group. */
 export const groupColumns = "tenant_key, key, webhook_key, code, status, line";
 export const groupValues = (groups: readonly DescribedGroup[]): string[] => [
   arrayText(groups.map(({ tenantKey }) => tenantKey)),
@@ -42,7 +43,7 @@ export const groupValues = (groups: readonly DescribedGroup[]): string[] => [
   arrayText(groups.map(({ kind }) => kind.line)),
 ];
 
-/** Locked, so that the janitor leaves it until what is counted in it is seen. */
+/** Locks the group, so that the janitor leaves it alone until what is counted in it becomes visible. */
 const describeText = `insert into failure_group (${groupColumns})
   values ($1::bigint, $2::bigint, $3::bigint, $4::text, $5::int, $6::text)
   on conflict (tenant_key, key) do update set line = excluded.line`;
@@ -58,7 +59,7 @@ const addText = `insert into failure_count as f (tenant_key, failure_key, hour, 
   on conflict (tenant_key, failure_key, hour, slot) do update set waiting = f.waiting + excluded.waiting,
     failed = f.failed + excluded.failed, last_failed_at = greatest(f.last_failed_at, excluded.last_failed_at)`;
 
-/** Of these groups of a tenant those that are still there, locked. */
+/** Those of these groups of a tenant that still exist; locked. */
 export async function groupsThere(
   { run }: Transaction,
   tenantKey: number,
@@ -71,7 +72,7 @@ export async function groupsThere(
   return new Set([othersKey, ...rows.map(({ key }) => key)]);
 }
 
-/** What rare verbs count of a tenant, which they have locked. */
+/** What rare verbs count for a tenant that they have locked. */
 export class FailureTally {
   private readonly sums = new Map<string, FailureMove & { readonly hour: number }>();
 
@@ -88,7 +89,7 @@ export class FailureTally {
     }
   }
 
-  /** @param failedAt of the failure that has come; 0: none has */
+  /** @param failedAt when the new failure came; 0: there is none */
   async write({ run }: Transaction, { slot }: Pick<Node, "slot">, tenantKey: number, failedAt: number): Promise<void> {
     const sums = [...this.sums.values()];
     if (sums.length === 0) return;
@@ -102,16 +103,16 @@ export class FailureTally {
   }
 }
 
-/** Which groups accounts have, as far as a node needs to know: only when there is no room for another one does it matter. */
+/** Which groups accounts have, as far as a node needs to know: it matters only when there is no room for another one. */
 export interface KnownGroups {
-  /** Has to come before `keyOf`. */
+  /** Has to be called before `keyOf`. */
   learn(tenantKeys: readonly number[]): Promise<void>;
   keyOf(tenantKey: number, kind: FailureKind): number;
 }
 
-/** Accounts of which so much is known. */
+/** The most accounts whose groups are known. */
 const knownLimit = 1_000;
-/** Others add groups, and the janitor removes them. */
+/** Other nodes add groups, and the janitor removes them. */
 const knownForMs = 60_000;
 
 export function createKnownGroups(pool: Pool, monotonicMs: () => number): KnownGroups {

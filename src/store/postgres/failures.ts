@@ -14,7 +14,7 @@ import type { Connection } from "./connection.ts";
 import { arrayText, numbersOf } from "./parameters.ts";
 import { webhookKeys } from "./record-walks.ts";
 
-/** Each group is looked up, and its hours with it. The fixed ones have no row. */
+/** Looks up each group together with its hours. The fixed groups have no row. */
 export const countedText = `
   with kind (key, webhook_key, code, status, line) as (
     select key, webhook_key, code, status, line from failure_group where tenant_key = $1::bigint
@@ -27,7 +27,7 @@ export const countedText = `
   left join webhook on webhook.tenant_key = $1::bigint and webhook.key = kind.webhook_key
   where waiting + failed > 0 and ($4::bigint[] is null or kind.webhook_key = any($4::bigint[]))`;
 
-/** In the queue and in the history, of each an end of its index. */
+/** Takes one end of the index in the queue and one in the history. */
 const ends = (columns: string, order: string, limit: number) =>
   ["pending", "delivery"]
     .map(
@@ -53,7 +53,7 @@ interface PlacesRow {
   readonly types: string | null;
 }
 
-/** Each is looked up in the partition that it lies in. */
+/** Each is looked up in the partition that it is in. */
 export const eventsText = `select event.seq::float8 as seq, id_tail as "idTail", type
   from unnest($2::bigint[]) as given (seq) cross join lateral (
     select seq, id_tail, type from event where event.seq = given.seq and tenant_key = $1::bigint limit 1) event`;

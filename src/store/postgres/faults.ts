@@ -2,22 +2,22 @@ import { SQL } from "bun";
 import { type DomainError, unavailable } from "../../domain/errors.ts";
 
 /**
- * What a failed call to PostgreSQL means. The question behind it is always whether something may have been written: only
- * a server that answered with an error of its own has said that nothing was.
+ * What a failed call to PostgreSQL means. The question behind it is always whether something may have been written: only a
+ * server that answered with an error of its own has said that nothing was.
  *
  *   passing   nothing was written, and a repetition may succeed: no connection was made, the server has no room for one,
  *             or it ended the statement
  *   full      as passing, and the server's disk is full
  *   conflict  as passing: two transactions were in each other's way, and the server chose this one
- *   standby   as passing, and the server only reads: after a failover it is the wrong one
+ *   standby   as passing, and the server is read-only: after a failover it is the wrong one
  *   lost      the connection ended, or our deadline passed, while the server had the statement
  *   defect    none of these: a constraint, or a statement that is wrong
  */
 export type Fault = "passing" | "full" | "conflict" | "standby" | "lost" | "defect";
 
 /**
- * A statement was sent, and what became of it is not known: it may be written, or will be. Never `unavailable`, which
- * promises the opposite. Who keeps a mark of its writes (`lane.ts`) can find out.
+ * A statement was sent, and its outcome is not known: it may have been written, or still will be. Never `unavailable`, which
+ * promises the opposite. A caller that keeps a mark of its writes (`lane.ts`) can find out.
  */
 export class OutcomeUnknown extends Error {
   override readonly name = "OutcomeUnknown";
@@ -27,36 +27,36 @@ export class OutcomeUnknown extends Error {
   }
 }
 
-/** Our own deadline for a call has passed, and its connection is given up. */
+/** Our own deadline for a call has passed, and its connection is abandoned. */
 export class DeadlinePassed extends Error {
   override readonly name = "DeadlinePassed";
 }
 
-/** By SQLSTATE, whole or its class of two characters; the first that fits counts. Appendix A of PostgreSQL's manual. */
+/** By SQLSTATE, whole or its class of two characters; the first match counts. Appendix A of PostgreSQL's manual. */
 const bySqlState: readonly (readonly [prefix: string, fault: Fault])[] = [
   ["53100", "full"],
-  // Too many connections, no memory.
+  // Too many connections, out of memory.
   ["53", "passing"],
   ["25006", "standby"],
   ["40001", "conflict"],
   ["40P01", "conflict"],
-  // The server does not know itself whether the commit took place.
+  // The server itself does not know whether the commit took place.
   ["40003", "lost"],
-  // A lock was not to be had in time; the statement was over its time.
+  // A lock was not available in time; the statement exceeded its time.
   ["55P03", "passing"],
   ["57014", "passing"],
-  // It starts, stops or recovers, and takes no connections.
+  // The server is starting, stopping or recovering, and takes no connections.
   ["57P03", "passing"],
-  // No such user, password or database: only a new connection hears this.
+  // No such user, password or database: only a new connection gets this.
   ["28", "passing"],
   ["3D000", "passing"],
-  // The server ended the connection. One that waits for its standby is ended after it has committed.
+  // The server ended the connection. One that was waiting for its standby is ended after it has committed.
   ["57P", "lost"],
   ["25P03", "lost"],
   ["08", "lost"],
 ];
 
-/** What Bun says of a connection that was never made. */
+/** What Bun reports for a connection that was never made. */
 const neverConnected: ReadonlySet<string> = new Set([
   "ERR_POSTGRES_CONNECTION_REFUSED",
   "ERR_POSTGRES_CONNECTION_FAILED",
@@ -65,7 +65,7 @@ const neverConnected: ReadonlySet<string> = new Set([
   "ERR_POSTGRES_TLS_UPGRADE_FAILED",
 ]);
 
-/** And of one that ended. */
+/** What Bun reports for a connection that ended. */
 const ended: ReadonlySet<string> = new Set([
   "ERR_POSTGRES_CONNECTION_CLOSED",
   "ERR_POSTGRES_IDLE_TIMEOUT",
@@ -87,7 +87,7 @@ export function faultOf(error: unknown): Fault {
 
 const storageRetrySeconds = 5;
 
-/** A fault of which nothing was written, in the words of the seam. */
+/** A fault that wrote nothing, as the error that the store's interface promises. */
 export const storageUnavailable = (fault: Fault): DomainError =>
   fault === "full"
     ? unavailable("The database server's disk is full; retry later.", "storage_full", storageRetrySeconds)

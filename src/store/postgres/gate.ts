@@ -1,10 +1,10 @@
 import { shuttingDown } from "../../domain/errors.ts";
 
-/** What stands before every verb, so that those that have begun come to their end before what they use is closed. */
+/** Stands in front of every verb, so that calls in progress finish before what they use is closed. */
 export interface Gate {
-  /** The same verbs, until it is closed. */
+  /** Wraps the verbs; they work until it is closed. */
   before<Verbs extends object>(verbs: Verbs): Verbs;
-  /** Refuses what is called from now on. Resolves when all that was called before has been answered. */
+  /** Refuses new calls from now on. Resolves when all earlier ones have been answered. */
   close(): Promise<void>;
 }
 
@@ -15,7 +15,7 @@ export function createGate(): Gate {
   function pass(verb: (...given: unknown[]) => unknown, given: unknown[]): unknown {
     if (isClosed) return Promise.reject(shuttingDown());
     const answer = verb(...given);
-    // What is known is answered at once, and has come to its end.
+    // A known answer is returned synchronously, so its call is already finished.
     if (!(answer instanceof Promise)) return answer;
     const ended = answer.then(
       () => void underWay.delete(ended),

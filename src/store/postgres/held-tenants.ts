@@ -35,10 +35,10 @@ const settingColumns = { eventTypes, ordered, paused, rateLimit, maxConcurrency,
 const standingColumns = { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason };
 export const webhookColumns = { key, id, url, name, ...settingColumns, ...standingColumns };
 
-/** A tenant that a transaction has locked; whoever changes it there replaces it here. */
+/** A tenant that a transaction has locked; a verb that changes it in the database must replace it here, too. */
 export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] };
 
-/** Stands in for a tenant that is gone, so that a late job meets the same whether its rows have been erased or not. */
+/** Stands in for a tenant that is gone, so that a late job sees the same thing whether its rows have been erased or not. */
 const nobody: Tenant = {
   key: 0,
   id: "",
@@ -63,8 +63,8 @@ const nobody: Tenant = {
 const gone: TenantState = { gone: true, tenant: nobody, webhooks: [], counters: noEvents };
 
 /**
- * Locks a tenant, until the transaction ends: whoever changes it, its webhooks or its credentials comes before or after.
- * Its counters are the sums of those of all lanes, which go on.
+ * Locks a tenant until the transaction ends: anyone who changes it, its webhooks or its credentials comes before or after.
+ * Its counters are the sums of those of all lanes, which keep counting.
  */
 export async function hold(tx: Transaction, tenantKey: number): Promise<HeldTenant> {
   const tenant = await lockTenant(tx, tenantKey);
@@ -78,7 +78,7 @@ export async function hold(tx: Transaction, tenantKey: number): Promise<HeldTena
   return { gone: false, tenant, webhooks, counters: await countersOf(tx, tenantKey) };
 }
 
-/** As `hold`, of the tenant by itself. Null when it is gone. */
+/** Like `hold`, for the tenant alone. Null when it is gone. */
 export async function lockTenant({ db }: Transaction, tenantKey: number): Promise<Tenant | null> {
   const [tenant] = await db
     .select(tenantColumns)
@@ -88,7 +88,7 @@ export async function lockTenant({ db }: Transaction, tenantKey: number): Promis
   return tenant ?? null;
 }
 
-/** As `hold`, of a tenant that must still exist. @throws unauthenticated `account_gone` */
+/** Like `hold`, for a tenant that must still exist. @throws unauthenticated `account_gone` */
 export async function holdLiving(tx: Transaction, tenantKey: number): Promise<HeldTenant> {
   const held = await hold(tx, tenantKey);
   const refusal = refusalOfWrite(held);
@@ -96,7 +96,7 @@ export async function holdLiving(tx: Transaction, tenantKey: number): Promise<He
   return held;
 }
 
-/** The sums of what each lane counts; those of the month are of the latest month that any of them is in. */
+/** The sums of what each lane counts; the monthly ones are for the latest month that any lane is in. */
 export async function countersOf({ run }: Pick<Transaction, "run">, tenantKey: number): Promise<Counters> {
   const [sums] = await run<Counters>(
     `select coalesce(max(month), 0) as month,
@@ -113,10 +113,10 @@ export async function countersOf({ run }: Pick<Transaction, "run">, tenantKey: n
 /** How much a verb adds to the counters of a tenant, or takes from them. */
 export type CounterDelta = Partial<Pick<Counters, "events" | "pending" | "delivered" | "failed" | "skipped">>;
 
-/** What rare verbs count in: a row of its own, that of a lane which the node does not write by. */
+/** Where rare verbs count: a row of their own, that of a lane which the node does not write through. */
 export const rareLane = laneSlots - 1;
 
-/** Adds to the counters of a tenant, in the row that the rare verbs of this node have to themselves. */
+/** Adds to the counters of a tenant, in the row reserved for this node's rare verbs. */
 export async function count(tx: Transaction, node: Node, tenantKey: number, delta: CounterDelta): Promise<void> {
   const { events = 0, pending = 0, delivered = 0, failed = 0, skipped = 0 } = delta;
   await tx.run(

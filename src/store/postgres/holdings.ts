@@ -9,9 +9,9 @@ import { placesInQueue } from "./queue-places.ts";
 import type { UnderWay } from "./under-way.ts";
 
 /**
- * What this node owns, as it knows itself. The table may know of more: a claim whose answer was lost with its connection has
- * made the node the owner of what it never heard of, and nobody else would ever attempt that. So where an answer was lost,
- * the two are compared, and what only the table knows of is nobody's again.
+ * What this node owns, as far as it knows. The table may know of more: a claim whose answer was lost with its connection has
+ * made the node the owner of deliveries that it never heard of, and nobody else would ever attempt those. So where an answer
+ * was lost, the two are compared, and what only the table knows of is disowned.
  *
  *   claimed, accepted ─▶ held ─ settled, released ─▶ not held
  *   an answer was lost ─▶ doubt: owned in the table, and not held ─▶ unowned
@@ -19,9 +19,9 @@ import type { UnderWay } from "./under-way.ts";
 export interface Holdings {
   take(deliveries: readonly DeliveryRef[]): void;
   end(deliveries: readonly DeliveryRef[]): void;
-  /** Something about the deliveries of this tenant was lost. They are compared until the table has answered. */
+  /** An answer about the deliveries of this tenant was lost. They are compared until the table has answered. */
   doubt(tenantKey: number): void;
-  /** Nothing is owned any more: this process is another node from now on. */
+  /** Nothing is owned any longer: from now on this process is another node. */
   forgetAll(): void;
   close(): Promise<void>;
 }
@@ -29,17 +29,17 @@ export interface Holdings {
 export interface HoldingsOptions {
   pool: Pool;
   clock: Clock;
-  /** Null while this process is no node. */
+  /** Null while this process is not a node. */
   node(): Node | null;
   underWay: UnderWay;
   lanes: Pick<Lanes, "underWay">;
-  /** Something is nobody's, and may have been due for long: nobody looks for it by itself. */
+  /** Called when something has no owner any longer and may be long overdue: nobody would look for it otherwise. */
   onUnowned(): void;
   onFailure(error: unknown): void;
 }
 
 const retryMs = 1_000;
-/** Once more after so long: a statement that was on its way when its connection was lost may still have begun. */
+/** Compares again after this long: a statement that was on its way when its connection was lost may have begun since. */
 const lookAgainMs = statementTimeoutMs + 5_000;
 
 export const unownText = `update pending set owner = null from ${placesInQueue}
@@ -61,13 +61,13 @@ export function createHoldings({
   let isClosed = false;
 
   /**
-   * Meanwhile nothing is claimed from here, and the lock waits for those whose connections were lost. What lanes have
-   * accepted is held once they have answered. So what is owned then and not held is held by nobody.
+   * Meanwhile nothing is claimed from here, and the lock waits for the statements whose connections were lost. What lanes
+   * have accepted is held once they have answered. So whatever is then owned but not held is held by nobody.
    */
   const compare = (tenantKey: number, own: Node) =>
     underWay.pause(() => pool.transact((tx) => unown(tx, tenantKey, own)));
 
-  /** @returns whether there was any */
+  /** @returns whether there was anything to disown */
   async function unown(tx: Transaction, tenantKey: number, { slot, incarnation }: Node): Promise<boolean> {
     await tx.run("select 1 from lane where slot = $1::smallint for update", [ownerLaneOf({ slot })]);
     for (let wasAny = false; ; wasAny = true) {
@@ -80,7 +80,7 @@ export function createHoldings({
       await new Promise<void>((resolve) => setImmediate(resolve));
       const lost = owned.filter(({ key }) => !held.has(key));
       if (lost.length === 0) return wasAny;
-      // A replay elsewhere may be writing one of them, which is then not found: so it is looked again.
+      // A replay elsewhere may be writing one of them, which is then not found: hence another look.
       await tx.run(unownText, [
         tenantKey,
         arrayText(lost.map(({ eventSeq }) => eventSeq)),
@@ -93,7 +93,7 @@ export function createHoldings({
   async function resolve(tenantKey: number): Promise<void> {
     while (!isClosed) {
       const own = node();
-      // What a node owned that is no more, its rescue gives back.
+      // The deliveries of a node that no longer exists are released by its rescue.
       if (own === null) return;
       doubted.delete(tenantKey);
       try {

@@ -5,9 +5,9 @@ import type { Lanes } from "./lanes.ts";
 import type { Pool } from "./pool.ts";
 import type { UnderWay } from "./under-way.ts";
 
-/** What the verbs that every event goes through are built from, besides the connection. */
+/** What the verbs on every event's path are built from, besides the connection. */
 export interface HotPaths {
-  /** Of connections for what lanes do not write (`planner.ts`). */
+  /** Connections for what lanes do not write (`planner.ts`). */
   readonly pool: Pool;
   readonly lanes: Lanes;
   readonly kept: KeptTenants;

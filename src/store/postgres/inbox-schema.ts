@@ -3,9 +3,9 @@ import { boolean, check, integer, pgTable, primaryKey, text } from "drizzle-orm/
 import { bytes, whole } from "./columns.ts";
 import { tenant } from "./schema.ts";
 
-/** The tables of the inboxes. Which inbox is whose stands nowhere: its address is worked out from the tenant's id. */
+/** The tables of the inboxes. Which inbox is whose is not stored: its address is derived from the tenant's id. */
 
-/** How an inbox answers, if it was told. */
+/** How an inbox answers, if that was set. */
 export const inboxSetting = pgTable(
   "inbox_setting",
   {
@@ -22,7 +22,7 @@ export const inboxSetting = pgTable(
   ],
 );
 
-/** The newest deliveries of each inbox, in the order of their keys. They are copies: a test has no event to refer to. */
+/** The latest deliveries of each inbox, in the order of their keys. They are copies: a test has no event to refer to. */
 export const inboxDelivery = pgTable(
   "inbox_delivery",
   {
@@ -33,10 +33,10 @@ export const inboxDelivery = pgTable(
       .references(() => tenant.key),
     receivedAt: whole("received_at").notNull(),
     eventId: text("event_id").notNull(),
-    /** Null: it is not answered. */
+    /** Null: it gets no answer. */
     answeredStatus: integer("answered_status"),
     isTest: boolean("is_test").notNull(),
-    /** As JSON: the client would encode it once more for a column of JSON. */
+    /** JSON in a text column: for a JSON column the client would encode it a second time. */
     headers: text("headers").notNull(),
     body: bytes("body").notNull(),
   },

@@ -14,7 +14,7 @@ interface InboxRow extends Omit<ListedDelivery, "headers" | "body"> {
   readonly body: Uint8Array;
 }
 
-/** The walk ends after the few that are kept. */
+/** The walk is short, because only a few are kept. */
 const placesText = `select key::float8 as key, id from inbox_delivery where tenant_key = $1::bigint
   order by inbox_delivery.key desc`;
 
@@ -47,7 +47,7 @@ export function inboxVerbs({ pool, writes }: Connection): InboxVerbs {
           .onConflictDoUpdate({ target: inboxSetting.tenantKey, set });
       }),
 
-    // The tenant is locked, so keys are given in the order in which deliveries are kept, and each trims what it sees.
+    // The tenant is locked, so keys are assigned in the order in which deliveries are kept, and each trims what it sees.
     keepInboxDelivery: (tenantKey, { headers, ...rest }, kept) =>
       writes.submit(async (tx) => {
         const { tenant } = await holdLiving(tx, tenantKey);
@@ -80,7 +80,7 @@ interface Place {
   readonly id: string;
 }
 
-/** What is not there any more is older than all that is. */
+/** A delivery that no longer exists counts as older than all that do. */
 function within(places: readonly Place[], { limit, after, before }: InboxRange): readonly Place[] {
   const placeOf = (id: string) => places.find((place) => place.id === id)?.key ?? 0;
   const above = after === undefined ? 0 : placeOf(after);

@@ -5,14 +5,15 @@ import { arrayText } from "./parameters.ts";
 import type { Pool } from "./pool.ts";
 
 /**
- * Who works in the background, of several nodes: a row for each job, with the incarnation of the node that has it. A job whose
- * node is no longer there is anybody's, so one that stops gives its jobs back by leaving, and a dead one's go on once it is
- * rescued. Its node believes that it holds it only for as long as it may start attempts, which is less than a lease.
+ * Which of several nodes does the background work: one row per job, with the incarnation of the node that has it. A job whose
+ * node no longer exists may be taken by any node. So a node that stops gives its jobs back by leaving, and a dead node's jobs
+ * continue once it has been rescued. A node believes that it holds a job only for as long as it may start attempts, which is
+ * less than a lease.
  */
 export interface SharedJobs extends Jobs {
-  /** At each heartbeat: takes what nobody has, and wakes what is held, as a notification may be lost. Never rejects. */
+  /** Called at each heartbeat: takes free jobs, and wakes the held ones, since a notification may be lost. Never rejects. */
   seek(): Promise<void>;
-  /** What came by `wakeChannel`. */
+  /** Handles what came through `wakeChannel`. */
   hear(payload: string): void;
   close(): Promise<void>;
 }
@@ -20,7 +21,7 @@ export interface SharedJobs extends Jobs {
 export interface JobsOptions {
   pool: Pool;
   clock: Pick<Clock, "after">;
-  /** Null while this process is no node. */
+  /** Null while this process is not a node. */
   node(): Pick<Node, "incarnation"> | null;
   /** See `Membership`. */
   mayStart(): boolean;
@@ -31,7 +32,7 @@ export const wakeChannel = "postrider_wake";
 
 const allJobs: readonly Job[] = ["biller", "janitor", "replayer"];
 
-/** What wakes others meanwhile goes with it. */
+/** Further wakes during this time go out in the same notification. */
 const wakePauseMs = 20;
 
 export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptions): SharedJobs {
@@ -97,8 +98,9 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
 const rowsText = "insert into job (name) select name from unnest($1::text[]) as given(name) on conflict do nothing";
 
 /**
- * Takes what is free, of the jobs that this program knows, by comparing who had it: of several who take it at once, one finds it so. No node takes more than its
- * share while there are others. A node whose lease has merely run out is still there: after a failover all of them have.
+ * Takes free jobs that this program knows, by comparing who had them: of several nodes that take one at the same time, one
+ * succeeds. No node takes more than its share while there are others. A node whose lease has merely run out still exists:
+ * after a failover, that is true of all of them.
  */
 const seekText = `with free as (
     select name, incarnation from job

@@ -1,8 +1,8 @@
 import type { JsonText } from "../../domain/event.ts";
 
 /**
- * Texts that are shown as JSON. PostgreSQL's own `to_json` takes none with U+0000 in it, and its answer would be made into a
- * string and back.
+ * Texts that are shown as JSON. PostgreSQL's own `to_json` accepts none with U+0000 in it, and its answer would be turned
+ * into a string and back.
  */
 
 const quote = 0x22;
@@ -14,7 +14,7 @@ const letterU = 0x75;
 const escapedBytes = 6;
 const hex = new TextEncoder().encode("0123456789abcdef");
 
-/** A text as `JsonText`, without a string of it. */
+/** Converts a text to `JsonText` without creating a string. */
 export function jsonTextOf(utf8: Uint8Array): JsonText {
   let length = utf8.length + 2;
   for (const byte of utf8) {

@@ -1,10 +1,12 @@
 import type { Clock } from "../../lib/clock.ts";
 
-/** A figure of the database as it was a little while ago: nobody who asks for it waits for the database, or fails with it. */
+/**
+ * A figure from the database as of a little while ago: whoever asks for it neither waits for the database nor fails with it.
+ */
 export interface KeptFigure {
-  /** Asks anew in the background when the answer is old. 0 until there is one. Never throws. */
+  /** Refreshes it in the background when it is old. 0 until there is an answer. Never throws. */
   latest(): number;
-  /** Resolves when nothing is being asked. */
+  /** Resolves when no query is in progress. */
   close(): Promise<void>;
 }
 
