@@ -12,7 +12,7 @@ export interface KeptFigure {
 
 export interface KeptFigureOptions {
   read(): Promise<number>;
-  /** From then on an answer is old, in ms. */
+  /** Age in ms from which an answer is old. */
   maxAgeMs: number;
   clock: Pick<Clock, "monotonicMs">;
   onFailure(error: unknown): void;

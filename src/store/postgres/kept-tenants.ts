@@ -5,24 +5,24 @@ import { createReadCache } from "../../lib/read-cache.ts";
 import { standingInPostgres, toWebhook, type WebhookRow } from "../webhook-rows.ts";
 import type { Pool } from "./pool.ts";
 
-/** What a node keeps of a living tenant, to ask the rules about its events without reading anything. */
+/** What a node keeps of a living tenant, so that it can check the rules for its events without reading anything. */
 export interface KeptTenant {
-  /** A statement that compares it with that of the tenant's row finds out whether this is still so. */
+  /** A statement that compares this with the version in the tenant's row finds out whether it is still current. */
   readonly version: number;
   readonly tenant: Tenant;
   readonly webhooks: readonly RegisteredWebhook[];
-  /** By id, those that had not ended when they were read. */
+  /** By id; only those that had not expired when they were read. */
   readonly apiKeys: ReadonlyMap<string, Pick<ApiKey, "expiresAt">>;
 }
 
 export interface KeptTenants {
   get(tenantKey: number): KeptTenant | undefined;
-  /** Null: it is gone. */
+  /** Null: the tenant is gone. */
   read(tenantKey: number): Promise<KeptTenant | null>;
   forget(tenantKey: number): void;
 }
 
-/** So many are kept, 1 KiB each. */
+/** How many are kept, at 1 KiB each. */
 const keptLimit = 10_000;
 
 const columns = `key::float8 as key, id, name, email, tier, enforced_tier as "enforcedTier",
@@ -37,7 +37,7 @@ export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
   const cache = createReadCache<number, KeptTenant>(keptLimit);
   const underWay = new Map<number, Promise<KeptTenant | null>>();
 
-  /** The version first: what is read after it may be newer, and is then taken for outdated. */
+  /** Reads the version first: what is read after it may be newer, and then counts as outdated. */
   async function load(tenantKey: number): Promise<KeptTenant | null> {
     const [row] = await pool.read<Tenant & { version: number }>(
       `select ${columns}, version from tenant where key = $1::bigint and deleted_at is null`,

@@ -1,4 +1,4 @@
-/** Labels of replays stand in their columns as JSON: they may hold U+0000, and a text of PostgreSQL may not. */
+/** Labels of replays are stored as JSON: they may contain U+0000, which a text in PostgreSQL may not. */
 
 /** The whole label of `replay`, with `replay_label` joined. */
 export const wholeLabel = "coalesce(replay_label.text, replay.label)";
@@ -10,5 +10,5 @@ export const labelJoins = (tenantKey: string, replayKey: string): string => `
 
 export const labelOf = (stored: string): string => JSON.parse(stored);
 
-/** As it is stored. */
+/** The form in which it is stored. */
 export const labelText = (label: string): string => JSON.stringify(label);

@@ -5,39 +5,39 @@ import type { LaneMark } from "./nodes.ts";
 import type { Pool } from "./pool.ts";
 
 /**
- * A lane: one connection that writes one statement at a time. What arrives meanwhile is the next batch, so a commit is
- * shared by all who wait for it.
+ * A lane: one connection that writes one statement at a time. What arrives meanwhile forms the next batch, so all who wait
+ * share one commit.
  *
  *   submit ─▶ queue ─▶ one statement, which takes the next number of the lane's row ─▶ every waiter gets its answer
  *                        │ it fails                  each job in a statement of its own: a bad one fails alone
- *                        │ the number was not to be had   fenced: the node was declared dead, and nothing was written
+ *                        │ the number was not available   fenced: the node was declared dead, and nothing was written
  *                        └ its connection is lost    the row says whether it happened, and ends its chance
  */
 export interface Lane<Job, Result> {
-  /** @param heavy it writes for milliseconds: it goes alone, in turn with all the others */
+  /** @param heavy whether it writes for milliseconds: then it goes alone, taking turns with all the others */
   submit(job: Job, heavy?: boolean): Promise<Result>;
-  /** Resolves when the batch that is being written now has been answered, if there is one. */
+  /** Resolves when the batch being written now has been answered, if there is one. */
   underWay(): Promise<void>;
-  /** Age of the oldest job that waits, in ms. */
+  /** Age of the oldest waiting job, in ms. */
   lagMs(): number;
   /** Writes what waits; later jobs are refused. */
   close(): Promise<void>;
 }
 
 /**
- * How each batch begins: `with m as (…)`, with the first three parameters of the statement. All else that it does is taken
- * from `m`, which is empty when this lane may not write. No other statement may write for the lane.
+ * How each batch begins: `with m as (…)`, with the first three parameters of the statement. Everything else it does takes its
+ * rows from `m`, which is empty when this lane may not write. No other statement may write for the lane.
  */
 export const markText =
   "update lane set batch = $3::bigint where slot = $1::smallint and incarnation = $2::int and batch = $3::bigint - 1 returning 1";
 
 export type MarkValues = readonly [slot: number, incarnation: number, batch: number];
 
-/** What became of a job: a rule may refuse it, at no price to its neighbours. */
+/** The outcome of a job: a rule may refuse it, at no cost to its neighbours. */
 export type JobOutcome<Result> = { readonly result: Result } | { readonly error: DomainError };
 
 export interface LaneOptions<Job, Result> {
-  /** Of one connection, and this lane's alone. */
+  /** Has one connection, for this lane alone. */
   pool: Pool;
   mark: LaneMark;
   incarnation: number;
@@ -45,26 +45,26 @@ export interface LaneOptions<Job, Result> {
   /** Writes a batch, in one statement that begins with `markText`. @returns null when that found no row */
   write(jobs: readonly Job[], mark: MarkValues): Promise<readonly JobOutcome<Result>[] | null>;
   /**
-   * What a batch answered that did happen, and whose answer was lost.
-   * @param isOurs false: the node was declared dead since
+   * What a batch would have answered that did happen but whose answer was lost.
+   * @param isOurs false: the node has been declared dead since
    */
   recall(jobs: readonly Job[], batch: number, isOurs: boolean): Promise<readonly JobOutcome<Result>[]>;
-  /** The node was declared dead. */
+  /** Called when the node was declared dead. */
   onFenced(): void;
-  /** Of each batch that was written and answered in one go. */
+  /** Called for each batch that was written and answered in one go. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
   /** False: no rest between batches. @default true */
   rests?: boolean;
 }
 
-/** Most jobs in one statement. */
+/** The most jobs in one statement. */
 const batchLimit = 256;
-/** As in the writer of SQLite: a rest makes batches larger, and is part of everybody's wait. */
+/** As in the SQLite writer: a rest makes batches larger, and is part of everybody's wait. */
 const restPerWork = 2;
 const longestRestMs = 4;
-/** A rest ends as soon as so many wait. */
+/** A rest ends as soon as this many jobs wait. */
 const enoughJobs = 64;
-/** Between two attempts to find out what became of a batch. */
+/** Pause between two attempts to find out what became of a batch. */
 const recoveryPauseMs = 500;
 
 interface Waiting<Job, Result> {
@@ -84,7 +84,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
   let running: Promise<void> | null = null;
   let writing: Promise<void> = Promise.resolve();
   let state: "open" | "closed" | "fenced" = "open";
-  /** Since when the outcome of a batch is not known: nothing else may be written. */
+  /** Since when the outcome of a batch has been unknown: meanwhile nothing else may be written. */
   let recoveringSince: number | null = null;
   let endRest = () => {};
 
@@ -99,9 +99,9 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
     return jobs;
   }
 
-  /** Until nothing waits. */
+  /** Runs until nothing waits. */
   async function work(): Promise<void> {
-    // What is submitted in this turn of the event loop goes together.
+    // Whatever is submitted in this turn of the event loop goes together.
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (isWaiting()) {
       const startedAt = clock.monotonicMs();
@@ -161,16 +161,16 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
     });
   }
 
-  /** This lane writes no more. */
+  /** From now on this lane writes nothing. */
   function fence(): void {
     if (state !== "fenced") onFenced();
     state = "fenced";
   }
 
   /**
-   * The batch may have happened, may still be under way, or may be on its way to the server yet. The row is locked while it
-   * is under way, so this waits for it; the number that it wants is passed over, so that it cannot happen any more. That is
-   * itself a statement whose answer may be lost, and may be repeated: each time it finds what it left.
+   * The batch may have happened, may still be running, or may not have reached the server yet. Its row is locked while it
+   * runs, so this waits for it; the number it wants is skipped, so that it cannot happen any more. That is itself a statement
+   * whose answer may be lost, and it may be repeated: each time it finds what it left.
    */
   async function recover(jobs: readonly Waiter[], failure: OutcomeUnknown): Promise<void> {
     const doubtful = batch + 1;
@@ -194,7 +194,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
     }
   }
 
-  /** @returns where the lane stands, or that another node has taken it over, and nobody can say any more */
+  /** @returns where the lane stands, or that another node has taken it over, so that nobody can tell any more */
   async function settle(doubtful: number): Promise<{ batch: number; isOurs: boolean } | "unknown"> {
     const [ours] = await pool.write<{ batch: number }>(
       `update lane set batch = case when batch < $3::bigint then $3::bigint + 1 else batch end
@@ -209,7 +209,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
     return row?.incarnation === null ? { batch: row.batch, isOurs: false } : "unknown";
   }
 
-  /** Until the database answers. @throws what is no failure of the connection, and that the pool is closed */
+  /** Retries until the database answers. @throws anything but a failure of the connection, and when the pool is closed */
   async function persist<T>(run: () => Promise<T>): Promise<T> {
     for (;;) {
       try {

@@ -15,21 +15,21 @@ import { byKeys } from "./planner.ts";
 import { createPool, type Pool, type PoolOptions } from "./pool.ts";
 import { type LaneSettlement, settleLane } from "./settle-lane.ts";
 
-/** What was accepted, and which node it has made the owner of deliveries. */
+/** What was accepted, and the node that has become the owner of its deliveries. */
 export interface AcceptedByLane {
   readonly accepted: LaneAcceptance;
   readonly incarnation: number;
 }
 
-/** The lanes of a node by which nearly everything goes: one accepts, one settles. */
+/** The lanes of a node that nearly everything goes through: one accepts, one settles. */
 export interface Lanes {
   accept(request: AcceptRequest): Promise<AcceptedByLane>;
   settle(settlement: Settlement): Promise<LaneSettlement>;
-  /** This process is another node from now on. */
+  /** From now on this process is another node. */
   beginAt(node: Node): void;
-  /** Resolves when what is being written now has been answered. */
+  /** Resolves when everything being written now has been answered. */
   underWay(): Promise<void>;
-  /** Age of the oldest job that waits, in ms. */
+  /** Age of the oldest waiting job, in ms. */
   lagMs(): number;
   /** Writes what waits; later jobs are refused. */
   close(): Promise<void>;
@@ -45,11 +45,11 @@ export interface LanesOptions extends Growth, Pick<PoolOptions, "url" | "onFailu
   onEnded(replays: readonly ReplayRef[]): Promise<void>;
 }
 
-/** Each an index of `Node.lanes`. */
+/** Each is an index into `Node.lanes`. */
 export const acceptingLane = 0;
 export const settlingLane = 1;
 
-/** A request of so many bytes goes alone, too. */
+/** A request of this many bytes goes alone, too. */
 const heavyBytes = 256 * 1024;
 
 const isHeavy = ({ events }: AcceptRequest): boolean =>
@@ -74,7 +74,7 @@ export function createLanes(options: LanesOptions): Lanes {
     const own = (which: number) => {
       const mark = lanes[which];
       if (!mark) throw new Error(`A node has no lane ${which}`);
-      // That it was declared dead, the next heartbeat finds out as well, and more follows from that.
+      // The next heartbeat also finds out that the node was declared dead, and acts on it.
       return { mark, incarnation, clock, onFenced() {}, ...(onCommit && { onCommit }) };
     };
     return {

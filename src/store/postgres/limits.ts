@@ -5,39 +5,39 @@ import { OutcomeUnknown, storageUnavailable } from "./faults.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
-/** A window that a verb is about. */
+/** A window that a verb works on. */
 interface Window {
   readonly limit: Limit;
   /** The key in the table. */
   readonly key: string;
-  /** Occurrences that still count, the oldest first. */
+  /** Occurrences that still count, oldest first. */
   times: number[];
 }
 
-/** A look for what may be forgotten comes once in so many turns that a limit is asked for. */
+/** Expired rows are looked for once in this many times that a limit is asked for a turn. */
 const pruneEvery = 100;
-/** Rows that such a look removes at most: more than can have come since the last one. */
+/** The most rows that such a look removes: more than can have been added since the last one. */
 const prunedAtOnce = 2 * pruneEvery;
 /**
- * So many times the keys that are to be remembered there may be. Nodes that look at the same moment each remove what one of
+ * There may be this many times the keys that are to be remembered. Nodes that look at the same moment each remove what one of
  * them should, and this is wide enough for all of them.
  */
 const spareKeys = 2;
 
 /**
- * Limits over all nodes: a row for each window, with the time of each occurrence. A verb locks all rows that it is about,
- * then looks and counts. They are not logged, so a crash of the server forgets them, and no commit waits for the disk.
+ * Limits across all nodes: a row per window, with the time of each occurrence. A verb locks all rows that it concerns, then
+ * checks and counts. The table is unlogged, so a crash of the server forgets it, and no commit waits for the disk.
  */
 export function createLimits({ pool, clock }: { pool: Pool; clock: Pick<Clock, "now"> }): Limits {
   /** How often each limit was asked for a turn. */
   const turns = new Map<string, number>();
 
-  /** @returns the windows, and when they were looked at */
+  /** @returns the windows, and when they were read */
   async function lock(tx: Transaction, counts: readonly Count[]): Promise<{ windows: Window[]; now: number }> {
     const windows = windowsOf(counts);
     const places = placesOf(windows);
     await tx.run("set local synchronous_commit = off");
-    // Makes what is missing and locks what is there, one after the other in this order, so nobody waits in a circle.
+    // Creates what is missing and locks what exists, one row after the other in this order, so there can be no deadlock.
     await tx.run(
       `insert into limit_window (name, key, times, ends_at)
        select name, key, '{}', 0 from unnest($1::text[], $2::text[]) as given(name, key) order by name, key
@@ -58,7 +58,7 @@ export function createLimits({ pool, clock }: { pool: Pool; clock: Pick<Clock, "
     );
   }
 
-  /** Forgets what counts no more, and the longest quiet ones when there are too many. What others hold is left to them. */
+  /** Removes what no longer counts, and the longest quiet ones when there are too many. Skips what others have locked. */
   async function prune(tx: Transaction, windows: readonly Window[], now: number): Promise<void> {
     for (const { name, keys } of new Set(windows.map(({ limit }) => limit))) {
       const verbs = (turns.get(name) ?? 0) + 1;
@@ -78,7 +78,7 @@ export function createLimits({ pool, clock }: { pool: Pool; clock: Pick<Clock, "
             for (const { times } of counted) times.push(now);
             await write(tx, [...counted]);
           }
-          // A refusal, too, has made the rows that it looked at.
+          // A refusal has created the rows that it looked at, too.
           await prune(tx, windows, now);
           return turn;
         }),
@@ -103,8 +103,8 @@ export function createLimits({ pool, clock }: { pool: Pool; clock: Pick<Clock, "
 }
 
 /**
- * In the order of the index, which is that in which they went quiet: of one limit all windows are equally long. Counting
- * reads the index alone.
+ * In the order of the index, which is the order in which they went quiet: all windows of one limit are equally long. Counting
+ * reads only the index.
  */
 export const pruneText = `delete from limit_window where name = $1 and key in (
   select key from limit_window where name = $1
@@ -112,7 +112,7 @@ export const pruneText = `delete from limit_window where name = $1 and key in (
       from limit_window where name = $1)
   order by ends_at limit $4::int for update skip locked)`;
 
-/** By the digest of its key: what a client sends may be too long for an index, or no text for the server. */
+/** Uses the digest of a key: what a client sends may be too long for an index, or not a valid text for the server. */
 const keyOf = (key: string): string => new Bun.CryptoHasher("sha256").update(key).digest("base64url");
 
 function windowsOf(counts: readonly Count[]): Window[] {
@@ -138,7 +138,7 @@ function windowOf(windows: readonly Window[], { limit, key }: Count): Window {
 }
 
 /**
- * Reads what still counts. What was counted by a clock that is ahead of this one counts from now, so that the window is never
+ * Reads what still counts. An occurrence stamped by a clock ahead of this one counts as now, so that the window is never
  * longer than it should be.
  */
 async function fill(
@@ -166,7 +166,7 @@ function judgeAll(counts: readonly Count[], windows: readonly Window[], now: num
   return { ok: true };
 }
 
-/** What was perhaps counted is refused as well: at worst there is room for one less. */
+/** If it may have been counted, it is refused as well: at worst there is room for one less. */
 async function whole<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();

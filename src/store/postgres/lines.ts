@@ -11,22 +11,22 @@ import type { Transaction } from "./pool.ts";
 
 /**
  * The lines in which deliveries to ordered webhooks wait for each other (`domain/order.ts`). Whoever adds to a line, or ends
- * its head, holds the lock of the webhook until it commits: else one would find a head that ends meanwhile, and the other
- * nobody behind it. It comes after the lock of the tenant, and before those of records.
+ * its head, holds the webhook's lock until it commits: otherwise the first could find a head that is just ending, and the
+ * second nobody behind it. This lock is taken after that of the tenant and before those of records.
  */
 export interface Line {
   readonly webhookKey: number;
   readonly orderHash: number;
 }
 
-/** Locks lines of these webhooks, until the transaction ends. What others did with them is seen by later statements. */
+/** Locks the lines of these webhooks until the transaction ends. Later statements see what others did with them. */
 export async function lockLines({ run }: Pick<Transaction, "run">, webhookKeys: Iterable<number>): Promise<void> {
   const sorted = [...new Set(webhookKeys)].sort((a, b) => a - b);
   if (sorted.length === 0) return;
   await run("select pg_advisory_xact_lock(key) from unnest($1::bigint[]) as given (key)", [arrayText(sorted)]);
 }
 
-/** Lines, each once for `unnest($1::bigint[], $2::bigint[])`. */
+/** Lines without duplicates, for `unnest($1::bigint[], $2::bigint[])`. */
 function listsOf(lines: readonly Line[]): string[] {
   const each = [...new Map(lines.map((line) => [nameOf(line), line])).values()];
   return [arrayText(each.map(({ webhookKey }) => webhookKey)), arrayText(each.map(({ orderHash }) => orderHash))];
@@ -45,7 +45,10 @@ const headText = `select 1 as found from pending
 export const headsText = `select of_webhook::float8 as "webhookKey", of_line::float8 as "orderHash"
   from ${given} cross join lateral (${headText}) head`;
 
-/** Also where somebody has become the head meanwhile, there is only ever one. An attempt of before may be counted at this moment. */
+/**
+ * Even if a record has become the head meanwhile, there is only ever one. An attempt from before may be being counted at this
+ * moment.
+ */
 export const releaseNextText = `with next as materialized (
     select tenant_key, event_seq, key from ${given} cross join lateral (
       select tenant_key, event_seq, key from pending
@@ -59,7 +62,10 @@ export const releaseNextText = `with next as materialized (
   where pending.ctid = found.place
   returning webhook_key::float8 as "webhookKey", order_hash::float8 as "orderHash"`;
 
-/** The heads of these lines have ended, or left them: the next ones are due now. @returns lines in which there was one */
+/**
+ * To be called when the heads of these lines have ended, or left them: the next ones are due now. @returns the lines that had
+ * one
+ */
 export async function releaseNext(
   { run }: Pick<Transaction, "run">,
   lines: readonly Line[],
@@ -68,7 +74,7 @@ export async function releaseNext(
   return lines.length === 0 ? [] : run<Line>(releaseNextText, [...listsOf(lines), now]);
 }
 
-/** The lines that events stand in. */
+/** The lines that events join. */
 export const linesOf = (
   webhooks: readonly Pick<RegisteredWebhook, "key" | "ordered">[],
   events: readonly Pick<NewEvent, "orderingKey">[],
@@ -80,15 +86,15 @@ export const linesOf = (
     }),
   );
 
-/** Lines that a transaction has locked, as they are with what it adds to them. */
+/** Lines that a transaction has locked, including what it adds to them itself. */
 export interface LockedLines {
-  /** Whether all of these were looked at. */
+  /** Whether all of these were read. */
   cover(lines: readonly Line[]): boolean;
   join(webhookKey: number, orderHash: number | null): PlaceInLine;
   rejoin(webhookKey: number, found: Parameters<typeof rejoin>[0], orderHash: number | null): ReturnType<typeof rejoin>;
 }
 
-/** What is in lines whose webhooks are locked. */
+/** The state of lines whose webhooks are locked. */
 export async function readLines({ run }: Pick<Transaction, "run">, lines: readonly Line[]): Promise<LockedLines> {
   if (lines.length === 0) return noLines;
   return lockedLines(lines, await run<Line>(headsText, listsOf(lines)));
@@ -112,13 +118,13 @@ function lockedLines(lines: readonly Line[], found: readonly Line[]): LockedLine
   };
 }
 
-/** Of what stands in none. */
+/** For what joins no line. */
 export const noLines: LockedLines = lockedLines([], []);
 
 const releasingText = `select tenant_key::float8 as "tenantKey", key::float8 as "webhookKey" from webhook
   where is_releasing order by key limit 1`;
 
-/** Of a webhook, while its lines are locked. */
+/** For one webhook, while its lines are locked. */
 export const letGoText = `with first as materialized (
     select tenant_key, event_seq, key from pending
     where owner = ${heldBack} and webhook_key = $1::bigint order by order_hash, event_seq limit $2::int for update)
@@ -128,7 +134,7 @@ export const letGoText = `with first as materialized (
     where record.tenant_key = first.tenant_key and record.event_seq = first.event_seq and record.key = first.key offset 0) found
   where pending.ctid = found.place returning 1`;
 
-/** What is held back for webhooks that are not ordered any more. */
+/** Records held back for webhooks that are no longer ordered. */
 export const orderVerbs = ({ pool, writes }: Pick<Connection, "pool" | "writes">): Pick<DeliveryVerbs, "endOrder"> => ({
   async endOrder(limit) {
     const [webhook] = await pool.read<{ tenantKey: number; webhookKey: number }>(releasingText);

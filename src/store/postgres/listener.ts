@@ -3,11 +3,11 @@ import { faultOf, storageUnavailable } from "./faults.ts";
 import { type PatienceOptions, untilAnswered } from "./until-answered.ts";
 
 /**
- * One connection that hears notifications. The client makes it anew by itself when it is lost, and what was sent meanwhile
- * is not heard: nothing may rest on it, `onListening` says when to look at what may have been missed.
+ * One connection that receives notifications. When it is lost, the client reconnects by itself, and notifications sent
+ * meanwhile are missed: nothing may depend on them, and `onListening` says when to look for what may have been missed.
  */
 export interface Listener {
-  /** @throws StartupError when the database does not answer for long; what is lost after it was made is made anew */
+  /** @throws StartupError when the database does not answer for long; a connection lost later is re-established */
   listen(channel: string, onNotify: (payload: string) => void, onListening: () => void): Promise<void>;
   close(): Promise<void>;
 }

@@ -5,7 +5,9 @@ import type { Connection } from "./connection.ts";
 import { type HeldTenant, lockTenant } from "./held-tenants.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-/** Writes for a tenant that must still exist, and is locked meanwhile, and notes the act; null says that nothing was done. */
+/**
+ * Writes for a tenant that must still exist and stays locked meanwhile, and notes the act; null means that nothing was done.
+ */
 export const livingTenants =
   ({ writes }: Pick<Connection, "writes">) =>
   <T>(

@@ -9,9 +9,9 @@ import { readQueueDepth } from "./queue.ts";
 import { addressOf, checkServer, type StartCheckOptions } from "./start-check.ts";
 
 /**
- * Looks at a database that servers may use, by reads alone.
+ * Looks at a database that servers may be using, with reads alone.
  * @returns null when no server of ours has used it yet
- * @throws StartupError when it cannot be reached or be relied on, with what to do
+ * @throws StartupError when it cannot be reached or is not reliable, with what to do
  */
 export async function lookAtServer({ url, clock, ...check }: StartCheckOptions): Promise<StoreLook | null> {
   await checkServer({ url, clock, ...check });

@@ -3,7 +3,7 @@ import { index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { bytes, whole } from "./columns.ts";
 import { tenant } from "./schema.ts";
 
-/** The outbox (`src/domain/mail.ts`): a row for each kind of mail and recipient, kept for an hour after it was sent. */
+/** The outbox (`src/domain/mail.ts`): a row per kind of mail and recipient, kept for an hour after it was sent. */
 export const mail = pgTable(
   "mail",
   {
@@ -24,16 +24,16 @@ export const mail = pgTable(
   ],
 );
 
-/** The link of an account that sets a new password. */
+/** An account's link for setting a new password. */
 export const passwordReset = pgTable(
   "password_reset",
   {
     tenantKey: whole("tenant_key")
       .primaryKey()
       .references(() => tenant.key),
-    /** SHA-256 of what the link carries. */
+    /** SHA-256 of the token in the link. */
     tokenHash: bytes("token_hash").notNull(),
-    /** Where the mail with it went. */
+    /** Where the mail with the link went. */
     recipient: text("recipient").notNull(),
     sessionVersion: integer("session_version").notNull(),
     expiresAt: whole("expires_at").notNull(),

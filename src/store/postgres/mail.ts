@@ -95,7 +95,7 @@ export function mailVerbs({ pool, writes }: Connection): MailVerbs {
       writes.submit(async (tx) => {
         const [found] = await tx.run<Reset>(resetText, [tokenHash, now]);
         const tenant = found && (await lockTenant(tx, found.tenantKey));
-        // Whoever used it meanwhile had the account locked.
+        // Anyone who used it meanwhile had the account locked.
         const [reset] = tenant ? await tx.run<Reset>(resetText, [tokenHash, now]) : [];
         if (!tenant || !reset || !works(reset, tenant)) return null;
         const held = { tenant };
@@ -113,7 +113,7 @@ async function stateOf({ run }: Transaction, { kind, recipient }: MailPlace): Pr
   return row ? toWaitingMail(row).state : null;
 }
 
-/** A row that there was not may be another's by now: that is a violation, and the verb runs again. */
+/** A row that did not exist may have been inserted by someone else by now: that is a violation, and the verb runs again. */
 async function write({ db }: Transaction, place: MailPlace, state: MailState, isNew = false): Promise<void> {
   const row = toMailRow(place, state);
   const insert = db.insert(mail).values(row);

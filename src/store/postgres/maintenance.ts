@@ -13,13 +13,13 @@ import { dropPartitions, makePartitions, partitionAt } from "./partitions.ts";
 import type { Pool } from "./pool.ts";
 
 export interface Upkeep {
-  /** What pauses go by. */
+  /** The clock for pauses. */
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** A connection on which a statement may take minutes; it is closed after that. */
+  /** A connection on which a statement may take minutes; it is closed afterwards. */
   openPool(): Pool;
 }
 
-/** What has outlived its use: up to a time, by so many milliseconds before now. */
+/** Rows that have outlived their use: everything up to this many milliseconds before now. */
 const outlived = [
   { text: deleteUpTo("idempotency", "created_at"), ageMs: idempotencyLifetimeMs },
   { text: deleteUpTo("login_address", "last_login_at"), ageMs: knownAddressLifetimeMs },
@@ -36,11 +36,11 @@ function deleteUpTo(table: string, column: string, condition = ""): string {
     select ctid from ${table} where ${condition} ${column} <= $1::bigint order by ${column} limit $2::int)) returning 1`;
 }
 
-/** Changes that every node has heeded which is not known to be dead. One that joins later has kept nothing from before. */
+/** Changes that every node not known to be dead has heeded. A node that joins later has kept nothing from before. */
 const heededText = `delete from change where number = any(array(
   select number from change where number <= (select min(heeded) from node) order by number limit $1::int)) returning 1`;
 
-/** How long somebody who comes back can read on. The heads go with their accounts. */
+/** How long a client that comes back can resume. The heads go with their accounts. */
 const streamLifetime = "interval '2 minutes'";
 
 const streamTexts = [
@@ -53,17 +53,17 @@ const streamTexts = [
 ];
 
 /**
- * The queue is vacuumed so often, if so many of its rows are dead: autovacuum comes once a minute, and at full load the
- * queue is then slower by what it has to walk past.
+ * How often the queue is vacuumed, if this many of its rows are dead: autovacuum comes once a minute, and at full load the
+ * queue is slowed down by the dead rows it has to walk past until then.
  */
 const vacuumEveryMs = 10_000;
 
-/** How often it is looked whether a month has become empty. */
+/** How often to check whether a month has become empty. */
 const dropEveryMs = 3_600_000;
 
 const vacuumedDeadRows = 1_000;
 
-/** Not if autovacuum is at it. */
+/** Skipped while autovacuum is at it. */
 const vacuumText = "vacuum (index_cleanup on, truncate off, skip_locked) pending";
 
 const deadRowsText = `select n_dead_tup::float8 as dead from pg_stat_user_tables where relid = 'pending'::regclass`;
@@ -77,7 +77,7 @@ export function maintenanceVerbs(
   let droppedAt = Number.NEGATIVE_INFINITY;
   const sweepFailures = createFailureSweep(upkeep.clock.monotonicMs);
 
-  /** Records and attempts bear the number of their event, so nothing of what is before it is left. */
+  /** Records and attempts carry the number of their event, so nothing from before it is left. */
   async function oldestSeq(): Promise<number> {
     const [oldest] = await pool.read<{ seq: number | null }>("select min(seq)::float8 as seq from event");
     return oldest?.seq ?? partitionAt("month", clock.now()).fromSeq;
@@ -85,7 +85,7 @@ export function maintenanceVerbs(
 
   return {
     async prune(now, limit) {
-      // Once a minute is often: two of them are ahead.
+      // Once a minute is often enough: two of them are ready in advance.
       await makePartitions(pool, "month", now);
       return writes.submit(async (tx) => {
         const { run } = tx;
@@ -107,7 +107,7 @@ export function maintenanceVerbs(
         if (masterKey && !(await masterKey.holds(tx))) throw masterKeyUseless();
       }),
 
-    // The room of other tables is given back by autovacuum, in time; of months of which nothing is left, at once.
+    // Autovacuum gives back the space of other tables in time; months of which nothing is left are dropped right away.
     async reclaim() {
       const now = upkeep.clock.monotonicMs();
       if (now - droppedAt >= dropEveryMs) {

@@ -4,24 +4,27 @@ import { fromVaultCheck, type KeptSecrets, toVaultCheck, vaultCheckContext } fro
 import type { Pool, Transaction } from "./pool.ts";
 
 /**
- * Whether the master key is that of the database, and so of all its nodes. A known text, sealed with the key, stands in a
+ * Checks that the master key is that of the database, and so of all its nodes. A known text, sealed with the key, is in a
  * table of one row, which the first node writes.
  */
 export interface MasterKeyCheck {
-  /** To be called before anything is written. @throws StartupError when what is sealed does not open */
+  /** To be called before anything is written. @throws StartupError when what is sealed cannot be opened */
   verify(pool: Pool): Promise<void>;
-  /** Writes the row, if there is none, once there is its table. @throws StartupError when another node wrote one meanwhile */
+  /** Writes the row if there is none, once its table exists. @throws StartupError when another node wrote one meanwhile */
   remember(pool: Pool, kept?: KeptSecrets): Promise<void>;
-  /** Secrets that have outlived the master key that they were worked out from. */
+  /** Secrets that have outlived the master key they were derived from. */
   kept(pool: Pool): Promise<KeptSecrets>;
-  /** For a node that has just got its place: the key may have been replaced since. @throws StartupError when it does not open */
+  /**
+   * For a node that has just got its place: the key may have been replaced since. @throws StartupError when the row cannot be
+   * opened
+   */
   admit(tx: Pick<Transaction, "run">): Promise<void>;
-  /** The row is there and opens. */
+  /** Whether the row exists and can be opened. */
   holds(tx: Pick<Transaction, "run">): Promise<boolean>;
 }
 
 export function createMasterKeyCheck(vault: Vault): MasterKeyCheck {
-  /** Null: there is none. */
+  /** Null: there is no row. */
   async function opens({ run }: Pick<Transaction, "run">): Promise<boolean | null> {
     const [row] = await run<{ sealed: Uint8Array }>("select sealed from vault_check where id = 1");
     if (!row) return null;

@@ -8,54 +8,56 @@ import { untilAnswered } from "./until-answered.ts";
 /**
  * This process as a node: it keeps its lease, knows until when it may act on it, and rescues what dead nodes owned.
  *
- * It counts its time from when it *sent* a heartbeat, by its own monotonic clock, and the database counts from when it
+ * It counts its time from when it *sent* a heartbeat, by its own monotonic clock, while the database counts from when it
  * *heard* it: so this node always gives up first.
  */
 export interface Membership {
-  /** Takes a slot. @throws StartupError when none becomes free, or the database does not answer for long */
+  /** Takes a slot. @throws StartupError when none becomes free, or when the database does not answer for long */
   start(): Promise<Node>;
   /** The node that this process is; null while it has to find out whether it still is one. */
   current(): Node | null;
   /** How long ago the last confirmed heartbeat was sent. */
   sinceBeatMs(): number;
-  /** Whether an attempt may start: it will have ended before the lease has. */
+  /** Whether an attempt may start: it will have ended before the lease does. */
   mayStart(): boolean;
-  /** Whether what is kept in memory may be rested on: whatever was changed and answered, it was let go of. */
+  /** Whether what is kept in memory may be relied on: anything affected by a change that was answered has been dropped. */
   mayTrust(): boolean;
-  /** Tells where it listens by a heartbeat now, and by all later ones. Never rejects. */
+  /** Announces where it listens, with a heartbeat now and with all later ones. Never rejects. */
   announce(listener: string): Promise<void>;
-  /** Gives back what it owns, if the database can be reached. */
+  /** Releases what it owns, if the database can be reached. */
   stop(): Promise<void>;
 }
 
 export const heartbeatMs = 3_000;
-/** An attempt takes 10 s at most, and a second for what comes before and after. */
+/** An attempt takes at most 10 s, plus a second for what comes before and after. */
 const longestAttemptMs = 11_000;
-/** So long after its last confirmed heartbeat was sent a node starts attempts. */
+/** How long a node starts attempts after its last confirmed heartbeat was sent. */
 export const startsForMs = leaseMs - longestAttemptMs;
 const rescueEveryMs = 1_000;
-/** Pause after a heartbeat that failed, or a join that found no slot. */
+/** Pause after a failed heartbeat, or a join that found no slot. */
 const retryMs = 1_000;
 
 export interface MembershipOptions {
-  /** Used by nothing that may hold it up for seconds. */
+  /** Not used by anything that may hold it up for seconds. */
   pool: Pool;
   clock: Clock;
   description: Omit<NodeDescription, "listener" | "keys">;
-  /** Ids of the master keys that it has at this moment. @default none */
+  /** Ids of the master keys that it has at the moment. @default none */
   keys?(): string;
-  /** It was declared dead: attempts are to be aborted, and what is held in memory is to be forgotten. It joins anew. */
+  /**
+   * Called when it was declared dead: attempts must be aborted, and what is held in memory must be forgotten. It joins again.
+   */
   onLost(): void;
   /** It is a node again, under another incarnation. */
   onJoined(node: Node): void;
   /**
-   * Acts on what others have changed, all that was committed before the call. A heartbeat counts for nothing before, nor does
-   * a join: what rests on the lease rests on this, too.
+   * Acts on everything that others have changed and committed before the call. Neither a heartbeat nor a join counts until
+   * this is done: what relies on the lease relies on this, too.
    */
   heed(): Promise<void>;
-  /** Told of each heartbeat that is confirmed, and when it was sent and answered, by the monotonic clock. */
+  /** Called for each confirmed heartbeat, with when it was sent and answered, by the monotonic clock. */
   onBeat(beat: Beat, sentAt: number, heardAt: number): void;
-  /** Told of nodes that it rescued: what they owned is due. */
+  /** Called with nodes that it has rescued: what they owned is due. */
   onRescued(incarnations: readonly number[]): void;
   onFailure(error: unknown): void;
 }
@@ -67,14 +69,14 @@ export function createMembership(options: MembershipOptions): Membership {
   let stopping = false;
   /** By the monotonic clock: when the last confirmed heartbeat was sent. */
   let confirmedAt = Number.NEGATIVE_INFINITY;
-  /** Since when every call to the database was answered; null: the last one was not. */
+  /** Since when every call to the database has been answered; null: the last one was not. */
   let inTouchSince: number | null = null;
   let cancelBeat = () => {};
   let cancelRescue = () => {};
   let beating: Promise<void> = Promise.resolve();
   const underWay = new Set<Promise<void>>();
 
-  /** Calls the database, and keeps account of whether it answers. */
+  /** Calls the database, and keeps track of whether it answers. */
   async function call<T>(run: () => Promise<T>): Promise<T> {
     const sentAt = clock.monotonicMs();
     try {
@@ -89,7 +91,7 @@ export function createMembership(options: MembershipOptions): Membership {
 
   const mayRescue = () => inTouchSince !== null && clock.monotonicMs() - inTouchSince >= leaseMs;
 
-  /** One try; a full house is cleared only by who has watched it for the whole of a lease. */
+  /** One try; only a node that has watched a full house for a whole lease may clear it. */
   async function tryToJoin(): Promise<Node | "full" | "crowded"> {
     const sentAt = clock.monotonicMs();
     let joined = await call(() => join(pool, { ...description, listener, keys: keys() }));
@@ -197,7 +199,7 @@ export function createMembership(options: MembershipOptions): Membership {
     mayTrust: () => node !== null && sinceBeatMs() < leaseMs,
     async announce(text) {
       listener = text;
-      // The next one is set when this one is through.
+      // The next one is scheduled when this one is done.
       await beating;
       if (stopping) return;
       cancelBeat();

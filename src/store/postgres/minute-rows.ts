@@ -21,7 +21,7 @@ const parametersOf = ({ keys, counts }: MinuteTable, ...texts: readonly string[]
 const added = (counts: readonly string[], by: string) =>
   counts.map((count) => `${count} = s.${count} + ${by}.${count}`).join(", ");
 
-/** The counts of a histogram as `writeHistogram` has it. */
+/** The counts of a histogram in the form of `writeHistogram`. */
 const countsIn = (latency: string) => `
   select counts[i] as bucket, counts[i + 1] as n
   from (select string_to_array(btrim(${latency}, '[]'), ',')::bigint[] as counts) stored,
@@ -30,8 +30,8 @@ const countsIn = (latency: string) => `
 const returned = ({ keys }: MinuteTable) => keys.map((key) => `s.${key}::float8 as ${key}`).join(", ");
 
 /**
- * Of its slot only this node adds to the rows, in one statement at a time: so it knows what is in them, and adds up histograms
- * by itself. A row that has another one is left out, for a node that was taken for dead may still be at it.
+ * Only this node adds to the rows of its slot, one statement at a time, so it knows what is in them and adds up histograms
+ * itself. A row with a different histogram is left out, because a node that was taken for dead may still be writing.
  */
 export const addToKnownText = (table: MinuteTable) => `update ${table.name} as s set ${added(table.counts, "given")},
     latency = given.latency
@@ -40,7 +40,7 @@ export const addToKnownText = (table: MinuteTable) => `update ${table.name} as s
     and s.latency = given.known
   returning ${returned(table)}`;
 
-/** Of other rows, histograms are added where they are locked; that takes half a millisecond for each. */
+/** For other rows, histograms are added while the row is locked; that takes half a millisecond each. */
 export const addText = (table: MinuteTable) => {
   const { name, keys, counts } = table;
   const key = [...keys, "minute", "slot"].join(", ");
@@ -60,7 +60,7 @@ export const addText = (table: MinuteTable) => {
   returning ${returned(table)}, minute, latency`;
 };
 
-/** The histogram of a row. */
+/** The known histogram of a row. */
 interface KnownLatency {
   readonly stored: string;
   readonly latency: Histogram;
@@ -80,7 +80,7 @@ export function createMinuteRows({ pool, node }: Pick<Connection, "pool" | "node
   const nameOf = (keys: readonly number[]) => keys.join(" ");
   const nameIn = (row: Readonly<Record<string, unknown>>) => table.keys.map((key) => row[key]).join(" ");
 
-  /** Of the latest minute, what the rows of this node have. */
+  /** For the latest minute, what this node's rows contain. */
   const known = new Map<string, KnownLatency>();
   let knownMinute = Number.NEGATIVE_INFINITY;
 
@@ -90,14 +90,14 @@ export function createMinuteRows({ pool, node }: Pick<Connection, "pool" | "node
     ...table.counts.map((_, i) => arrayText(minutes.map(({ counts }) => counts[i] ?? 0))),
   ];
 
-  /** @returns those of which the row was as it is known */
+  /** @returns those whose row still was as known */
   async function addToKnown(minutes: readonly CountedMinute[]): Promise<ReadonlySet<CountedMinute>> {
     const totals = new Map<string, KnownLatency & { readonly of: CountedMinute; readonly before: string }>();
     for (const of of minutes) {
       const name = nameOf(of.keys);
       const before = of.minute === knownMinute ? known.get(name) : undefined;
       if (!before) continue;
-      // Whatever becomes of the statement, it is known again only by its answer.
+      // Whatever happens to the statement, only its answer makes the row known again.
       known.delete(name);
       const latency = before.latency.slice();
       of.latency.forEach((count, bucket) => {
@@ -149,7 +149,7 @@ export function createMinuteRows({ pool, node }: Pick<Connection, "pool" | "node
   };
 }
 
-/** Of each row one: a statement writes none twice. */
+/** One per row: a statement cannot write a row twice. */
 function sumMinutes(given: readonly MinuteCounts[]): CountedMinute[] {
   const rows = new Map<string, CountedMinute>();
   for (const { keys, minute, counts, latency } of given) {

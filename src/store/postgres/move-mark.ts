@@ -2,7 +2,7 @@ import { StartupError } from "../../domain/errors.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
 /**
- * What a move to another place leaves in the database. The table is there only then, so it is in no migration.
+ * The mark that a move to another place leaves in the database. The table exists only then, so it is in no migration.
  *
  *   leaving   it is being copied, or was until somebody stopped that
  *   left      the copy is complete: what is here is of the past
@@ -32,8 +32,8 @@ export async function writeMoveMark(tx: Transaction, { move, role, place }: Move
 }
 
 /**
- * Whether a node may use what is there. A move that did not end is given up by it, as what is here will differ from what
- * was copied.
+ * Whether a node may use this database. It abandons an unfinished move, since what is here will now differ from what was
+ * copied.
  * @throws StartupError with what to do
  */
 export async function heedMoveMark(pool: Pool): Promise<void> {

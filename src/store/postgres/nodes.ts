@@ -5,8 +5,8 @@ import type { Pool, Transaction, Value } from "./pool.ts";
 import { gapsText } from "./stream-outbox.ts";
 
 /**
- * The nodes that share a database. Each holds a slot under an incarnation, a number that is never given twice, for as long
- * as its lease goes on; leases go by the clock of the database alone. What it owns in the queue bears its incarnation.
+ * The nodes that share a database. Each holds a slot under an incarnation, a number that is never given twice, for as long as
+ * its lease goes on; leases go only by the clock of the database. What a node owns in the queue carries its incarnation.
  *
  *   free ─ join ─▶ held ─ heartbeat ─▶ held …
  *                   │ the lease runs out, and another node sees it; or the node leaves
@@ -16,7 +16,7 @@ import { gapsText } from "./stream-outbox.ts";
 export interface Node {
   readonly slot: number;
   readonly incarnation: number;
-  /** Names it among all that ever were, also of other databases and of earlier states of this one. */
+  /** Identifies it among all nodes that ever were, including those of other databases and of earlier states of this one. */
   readonly mark: string;
   readonly lanes: readonly LaneMark[];
 }
@@ -24,7 +24,7 @@ export interface Node {
 /** Where a lane of a node stands. */
 export interface LaneMark {
   readonly slot: number;
-  /** Number of the last batch that it wrote, whoever had it then. */
+  /** Number of the last batch written, whichever node had the lane then. */
   readonly batch: number;
 }
 
@@ -35,20 +35,20 @@ export interface NodeDescription {
   listener: string;
   /** Migrations that its program knows. */
   schema: number;
-  /** How many lanes it writes by, up to `laneSlots`. */
+  /** How many lanes it writes through, up to `laneSlots`. */
   lanes: number;
   /** Ids of the master keys that it has; see `KeyOfAll`. @default none */
   keys?: string;
-  /** Asked once it has its place, before anybody else sees it. @throws when it may not have it; then it has none */
+  /** Called once it has its place, before anybody else sees it. @throws when it may not have the place; then it has none */
   admit?(tx: Transaction): Promise<void>;
 }
 
-/** So long after its last heartbeat a node is taken for dead. */
+/** How long after its last heartbeat a node is taken for dead. */
 export const leaseMs = 20_000;
 
 const leaseText = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
 
-/** When it joined, in microseconds: a database that was restored gives the same numbers again. */
+/** Includes when it joined, in microseconds: a database that was restored gives the same numbers again. */
 const markText = "incarnation || '@' || (extract(epoch from joined_at) * 1000000)::bigint";
 
 /** Another node may take the same free slot at the same moment; then the next one is tried. */
@@ -87,17 +87,18 @@ async function take(tx: Transaction, { name, listener, schema, lanes, keys = "",
   return { slot: free.slot, ...taken, lanes: [...marks].sort((a, b) => a.slot - b.slot) };
 }
 
-/** What a heartbeat hears. */
+/** What the answer to a heartbeat says. */
 export interface Beat {
   /** The database's clock when it extended the lease, in ms since the Unix epoch. */
   readonly now: number;
-  /** Every node whose lease goes on, this one among them. */
+  /** Every node whose lease has not run out, including this one. */
   readonly living: readonly LivingNode[];
 }
 
 /**
- * Extends the lease, and tells where the node listens and which master keys it has. The list is as it was before the statement, in which this node may have been late.
- * @returns null: the node was declared dead, and what it owned is somebody else's
+ * Extends the lease, and announces where the node listens and which master keys it has. The list is from before the
+ * statement, when this node may have been late.
+ * @returns null: the node was declared dead, and what it owned belongs to others
  */
 export async function beat(
   pool: Pool,
@@ -136,33 +137,33 @@ export async function listNodes(pool: Pool, own: number | undefined): Promise<No
 }
 
 /**
- * Ends the nodes whose leases have run out. Only a node that was itself in touch with the database for the whole of a lease
- * may do this: after a failover, or a pause of the server, all leases have run out, and nobody is dead.
+ * Ends the nodes whose leases have run out. Only a node that has itself been in touch with the database for a whole lease may
+ * do this: after a failover, or a pause of the server, all leases have run out, and nobody is dead.
  *
  * @returns their incarnations
  */
 export const rescueExpired = (pool: Pool): Promise<number[]> =>
   rescue(pool, "lease_until < clock_timestamp() order by slot for update skip locked");
 
-/** Ends one node, whatever its lease: one that leaves, and has written down all that it had to say. */
+/** Ends one node, whatever its lease: one that is leaving, and has written everything it had to write. */
 export const retire = (pool: Pool, incarnation: number): Promise<number[]> =>
   end(pool, "incarnation = $1 for update", [incarnation]);
 
-/** Ends one of which it is known that its process has ended, if nobody else has. */
+/** Ends a node whose process is known to have ended, unless another node already has. */
 export const retireMarked = (pool: Pool, mark: string): Promise<number[]> =>
   rescue(pool, `${markText} = $1::text for update`, [mark]);
 
-/** Whoever follows a stream is told that messages may be missing: a node writes them down 50 ms after it has acted. */
+/** Tells the followers of streams that messages may be missing: a node writes them down 50 ms after it has acted. */
 const rescue = (pool: Pool, which: string, values: readonly Value[] = []): Promise<number[]> =>
   end(pool, which, values, (tx, listed) => tx.run(gapsText, listed));
 
 /**
- * One transaction, in this order, and each step a statement of its own, which sees all that was committed before it began:
+ * One transaction, in this order. Each step is a statement of its own, which sees everything committed before it began:
  *
  * 1. the nodes, locked: a late heartbeat waits, and finds nothing;
  * 2. their lanes lose their incarnation: that waits for the statement that a lane has under way, and fences later ones;
- * 3. what they own is unowned, with what that last statement added. In one statement with 2, what a late accept commits
- *    meanwhile would be missed, and stay owned by nobody who lives. Without an index on the owner it reads the whole queue:
+ * 3. what they own is unowned, including what that last statement added. In one statement with 2, what a late accept commits
+ *    meanwhile would be missed, and stay owned by a dead node. Without an index on the owner it reads the whole queue:
  *    half a second for a million rows;
  * 4. their slots are free.
  */

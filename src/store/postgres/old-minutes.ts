@@ -3,7 +3,7 @@ import type { OldMinutes } from "../old-minutes.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText } from "./parameters.ts";
 
-/** Of what is merged, as of what is moved here: no node counts so long ago. */
+/** The slot of merged rows, as of rows moved here: no node counts for a time so long ago. */
 const slot = 0;
 
 const equal = (keys: readonly string[]) => keys.map((key, i) => `${key} = $${i + 1}::bigint`).join(" and ");

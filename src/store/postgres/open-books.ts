@@ -30,11 +30,11 @@ import { type ChangingTenant, changeTenant, holderOf } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./writes.ts";
 
 /**
- * What decisions about payments are made on, and where the changes that they name are written.
+ * The state that decisions about payments are based on, and the place where the resulting changes are written.
  *
- * Whoever decides has locked the account until the end of the transaction, and its tenant before it: verbs of the tenant
- * come to its books afterwards, and two that lock in two orders wait for each other. So of two reports about one payment
- * the second one sees what the first one did, at whatever node they came in.
+ * The account is locked until the end of the transaction, and its tenant before it: verbs of the tenant reach its books after
+ * the tenant, and two that lock in different orders would deadlock. So of two reports about one payment, the second sees what
+ * the first one did, whichever node they came in at.
  */
 export interface LoadedBooks extends OpenBooks {
   readonly tx: WriteTransaction;
@@ -46,13 +46,13 @@ export interface LoadedBooks extends OpenBooks {
 const ofKey = "$1::bigint";
 const ofCharge = "(select account_key from charge where reference = $1)";
 
-/** An account is found by its key, or by a charge of it. */
+/** An account, found by its key or by one of its charges. */
 interface Found {
   readonly key: number;
   readonly tenantKey: number | null;
 }
 
-/** Tells of the account what it was before the lock: whoever had its tenant until then may have changed it. */
+/** Returns the account as it was before the lock: whoever held its tenant until then may have changed it. */
 const lockTenantText = (account: string) => `
   with found as (select key, tenant_key from billing_account where key = ${account}),
     locked as (
@@ -70,18 +70,18 @@ async function lockBoth({ run }: Transaction, texts: typeof byKey, value: number
   for (;;) {
     const [before] = await run<Found>(texts.tenant, [value]);
     const [locked] = await run<Found>(texts.account, [value]);
-    // It may have been left by its tenant meanwhile.
+    // Its tenant may have left it meanwhile.
     if (locked?.tenantKey === before?.tenantKey) return locked ?? null;
   }
 }
 
-/** Locks an account and its tenant, and reads what is open. */
+/** Locks an account and its tenant, and reads everything open. */
 export async function loadBooks(tx: WriteTransaction, accountKey: number): Promise<LoadedBooks> {
   required(await lockBoth(tx, byKey, accountKey), `Billing account ${accountKey}`);
   return read(tx, accountKey);
 }
 
-/** As `loadBooks`, of a tenant that is locked already; null when it never had to do with payments. */
+/** Like `loadBooks`, for a tenant that is already locked; null when it has never had anything to do with payments. */
 export async function loadBooksOf(
   tx: WriteTransaction,
   tenantKey: number,
@@ -91,7 +91,7 @@ export async function loadBooksOf(
   return account && { ...(await read(tx, account.key)), held, tenant: held?.tenant ?? null };
 }
 
-/** As `loadBooksOf`; an account is made if there is none. */
+/** Like `loadBooksOf`; creates the account if there is none. */
 export async function openBooksOf(
   tx: WriteTransaction,
   tenantKey: number,
@@ -115,18 +115,18 @@ export async function loadCharge(
   return { file, charge: required(await chargeOf(tx, reference), "The charge") };
 }
 
-/** A charge by itself: only its account is locked. Null when none has the reference. */
+/** A charge on its own: only its account is locked. Null when no charge has the reference. */
 export async function lockCharge(tx: WriteTransaction, reference: string): Promise<Charge | null> {
   const [account] = await tx.run(byCharge.account, [reference]);
   return account ? chargeOf(tx, reference) : null;
 }
 
-/** Null changes nothing. After anything else the biller looks at the account again. */
+/** Null changes nothing. After any other change the biller looks at the account again. */
 export async function writeBooks(books: LoadedBooks, change: BooksChange | null, now: number): Promise<void> {
   if (change) await apply(books, change, now);
 }
 
-/** As `writeBooks`, of a charge that was locked by itself. */
+/** Like `writeBooks`, for a charge that was locked on its own. */
 export async function writeCharge(
   tx: WriteTransaction,
   { accountKey }: Charge,
@@ -138,7 +138,7 @@ export async function writeCharge(
   await touch(tx, accountKey, {}, now);
 }
 
-/** A tenant that is locked has changed: that may begin or end the days that are charged. */
+/** To be called when a locked tenant has changed: that may begin or end the days that are charged. */
 export async function recordPlan(tx: WriteTransaction, tenant: Tenant, now: number): Promise<void> {
   const account = await lockAccountOf(tx, tenant.key);
   const period = account && changePeriod({ account, tenant, period: await openPeriodOf(tx, account.key) }, now);
@@ -174,7 +174,7 @@ async function toOpenInvoice(
   };
 }
 
-/** Rows that let something go come before those that take it: days, the one open charge of an invoice, the one open page. */
+/** Rows that release something come before those that take it: days, the one open charge of an invoice, the one open page. */
 async function apply({ tx, account: { key: accountKey }, held }: LoadedBooks, change: BooksChange, now: number) {
   const { account = {}, verification, addsVerification, addsCharge, addsInvoice, period } = change;
   const card = change.addsCard ? await addCard(tx, accountKey, change.addsCard) : null;
@@ -200,7 +200,7 @@ async function apply({ tx, account: { key: accountKey }, held }: LoadedBooks, ch
   if (held && change.tenant) await changeTenant(tx, held, change.tenant);
 }
 
-/** The account, with what changes in its own row: the biller is to look at it, and who has read it has read what was. */
+/** Updates the account's own row, so that the biller looks at it, and whoever has read it knows that it is outdated. */
 async function touch(
   { db }: WriteTransaction,
   accountKey: number,

@@ -12,7 +12,7 @@ import type { Pool } from "./pool.ts";
 import { createStreamWatchers, type StreamWatchers } from "./stream-watchers.ts";
 import { createWrites, type Writes } from "./writes.ts";
 
-/** This process as one of several on a database: its place, what it hears of the others, and what it tells them. */
+/** This process as one of several on a database: its place, what it hears from the others, and what it tells them. */
 export interface OwnNode {
   readonly writes: Writes;
   readonly jobs: SharedJobs;
@@ -20,15 +20,15 @@ export interface OwnNode {
   readonly lease: NodeLease;
   /** Null while it has no place. */
   current(): Node | null;
-  /** Whether it has heard of all that others rest on. See `Membership`. */
+  /** Whether it has heard everything that others rely on. See `Membership`. */
   mayTrust(): boolean;
-  /** Something that was owned is nobody's: whoever acts on the lease is told. */
+  /** Something that was owned no longer is: tells whoever acts on the lease. */
   tellUnowned(): void;
   /** Takes a place. */
   join(): Promise<void>;
-  /** From now on it is told at once what it would find out at its next heartbeat. */
+  /** From now on it is told immediately what it would find out at its next heartbeat. */
   listen(listener: Pick<Listener, "listen">): Promise<void>;
-  /** Gives back the place and all that it owned. */
+  /** Gives up the place and everything that it owned. */
   leave(): Promise<void>;
 }
 
@@ -39,14 +39,14 @@ export interface OwnNodeOptions {
   moment(): Moment;
   description: MembershipOptions["description"];
   keys(): string;
-  /** Rare transactions under way at once. */
+  /** Concurrent rare transactions. */
   writesAtOnce: number;
-  /** What it keeps in memory may be older than what others were told, and what it owned is others'. */
+  /** What it keeps in memory may be older than what others were told, and what it owned belongs to others. */
   onLost(): void;
   onJoined(node: Node): void;
-  /** What has to end, and be forgotten, before whoever made these changes is answered. */
+  /** Ends and forgets what has to go before the authors of these changes are answered. */
   heed(changes: readonly Change[]): Promise<void>;
-  /** Told at each heartbeat that is confirmed what time the database has. */
+  /** Called at each confirmed heartbeat with the database's time. */
   onTime(time: DatabaseTime): void;
   onFailure(failure: { operation: string; error: unknown }): void;
 }
@@ -79,7 +79,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
       living = beat.living;
       void jobs.seek();
       listener.confirmed();
-      // What it gave back may have been due for long, and is nowhere else looked for.
+      // What that node gave back may be long overdue, and nobody else looks for it.
       if (anyHasLeft) listener.unowned();
     },
     onRescued: () => listener.unowned(),

@@ -1,6 +1,6 @@
 /**
- * Values as Bun's client takes them quickly. An array goes as text with a cast (`$1::bigint[]`); many byte strings go as one
- * `bytea` with where each begins and how long it is, at half the price of a `bytea[]`.
+ * Values in the forms that Bun's client handles fast. An array goes as text with a cast (`$1::bigint[]`); many byte strings
+ * go as one `bytea` with the start and length of each, at half the price of a `bytea[]`.
  */
 
 /** For `$n::bigint[]`, `$n::text[]` and the like. */
@@ -9,12 +9,12 @@ export const arrayText = (list: readonly (number | string | null)[]): string =>
 
 const quote = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
-/** An array that the server wrote as text. */
+/** Parses an array that the server wrote as text. */
 export const numbersOf = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
 
 export interface PackedBytes {
   readonly bytes: Uint8Array;
-  /** Of each, as SQL's `substring` counts: from 1. For `$n::int[]`. */
+  /** One per byte string, as SQL's `substring` counts: from 1. For `$n::int[]`. */
   readonly starts: string;
   readonly lengths: string;
 }

@@ -3,12 +3,12 @@ import { sqlStateOf } from "./faults.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
 /**
- * Events, their records and their attempts lie in partitions by the time that is in their number, so that retention drops
- * files and leaves no holes. What no partition covers goes to the default one, which stays empty unless nobody made
- * partitions for months, or a clock jumped.
+ * Events, their records and their attempts are partitioned by the time in their numbers, so that retention drops files and
+ * leaves no holes. What no partition covers goes to the default one, which stays empty unless nobody made partitions for
+ * months, or a clock jumped.
  */
 
-/** Partitioned tables, with the number that they are divided by; children first, so that no attempt outlives its event. */
+/** Partitioned tables, with the column that they are divided by; children first, so that no attempt outlives its event. */
 const tables = [
   { table: "attempt", column: "event_seq" },
   { table: "delivery", column: "event_seq" },
@@ -21,11 +21,11 @@ export interface PartitionRange {
   /** `2026_11`, `2026_11_22`. */
   readonly name: string;
   readonly fromSeq: number;
-  /** Of the next one. */
+  /** The start of the next one. */
   readonly toSeq: number;
 }
 
-/** Of UTC: the unit that a time lies in, or one so many later. */
+/** In UTC: the unit that a time is in, or one that is `later` units after it. */
 export function partitionAt(unit: PartitionUnit, atMs: number, later = 0): PartitionRange {
   const at = new Date(atMs);
   const startOf = (units: number) =>
@@ -41,18 +41,18 @@ export function partitionAt(unit: PartitionUnit, atMs: number, later = 0): Parti
 const unitsAhead = 2;
 
 /**
- * Longest wait for the lock that a partition needs to come or go. Whoever waits for it holds up all who come after, so a
- * long read must not be waited for: it is tried again later.
+ * The longest wait for the lock that creating or dropping a partition needs. Whoever waits for it holds up all who come
+ * after, so it must not wait for a long read: it is tried again later.
  */
 const lockTimeoutMs = 100;
 
 /**
- * What else than a defect ends it: a lock that was not to be had in time; another node that makes the same partition, as
- * the table, its type or the catalogue says; a row that went to the default partition meanwhile.
+ * The errors that stop it without being a defect: a lock that was not available in time; another node that makes the same
+ * partition, according to the table, its type or the catalogue; a row that went to the default partition meanwhile.
  */
 const inTheWay: ReadonlySet<string | undefined> = new Set(["55P03", "42P07", "42710", "23505", "23514"]);
 
-/** Makes what is missing. @returns whether all of them are there now; false: something was in the way, try again soon */
+/** Creates what is missing. @returns whether all of them exist now; false: something was in the way, try again soon */
 export async function makePartitions(pool: Pool, unit: PartitionUnit, nowMs: number): Promise<boolean> {
   const there = new Set((await pool.read<{ name: string }>(partitionsText)).map(({ name }) => name));
   let isComplete = true;
@@ -80,7 +80,7 @@ export async function dropPartitions(pool: Pool, beforeSeq: number): Promise<boo
   return isComplete;
 }
 
-/** All of them but the default ones. */
+/** All partitions except the default ones. */
 const partitionsText = `
   select c.relname as name, p.relname as parent, pg_get_expr(c.relpartbound, c.oid) as bounds
     from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
@@ -112,8 +112,8 @@ async function unlessBusy(pool: Pool, work: (tx: Transaction) => Promise<void>):
 class Busy extends Error {}
 
 /**
- * Attached rather than made in place: that locks the table against its like, and not against those who read and write. What
- * the default partition has of the range moves into it, or it could not be attached.
+ * Attached rather than created in place: that locks the table only against other such changes, not against readers and
+ * writers. Rows of this range in the default partition move into the new one, or it could not be attached.
  */
 async function make(tx: Transaction, table: string, column: string, { name, fromSeq, toSeq }: PartitionRange) {
   const partition = `${table}_${name}`;

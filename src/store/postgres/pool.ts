@@ -8,39 +8,39 @@ import { DeadlinePassed, type Fault, faultOf, OutcomeUnknown, storageUnavailable
 import { byIndexes } from "./planner.ts";
 
 /**
- * Connections to PostgreSQL, by Bun's own client. That has no deadline: a server that stands still, or a network that
- * swallows packets, would hold a call for good. So each call gets ours, a little longer than the server's for a statement;
- * when it passes the connections are given up, all of them, and the next call makes new ones.
+ * Connections to PostgreSQL, through Bun's own client. That has no deadline: a server that stands still, or a network that
+ * swallows packets, would hold a call forever. So each call gets ours, a little longer than the server's for a statement;
+ * when it passes, all connections are abandoned, and the next call opens new ones.
  *
- * The client's rules: `bigint` arrives as text (cast it to `float8`), arrays go as text with a cast and many byte strings
- * as one (`parameters.ts`), prepared statements are kept by their text, so a text must never be made from values.
+ * The client's rules: `bigint` arrives as text (cast it to `float8`), arrays go as text with a cast and many byte strings as
+ * one (`parameters.ts`), prepared statements are kept by their text, so a text must never be built from values.
  */
 export interface Pool {
-  /** Statements that write nothing, by drizzle's builder. Errors are those of `read`. */
+  /** Statements that write nothing, through drizzle's builder. Errors are those of `read`. */
   readonly db: PgRemoteDatabase;
-  /** A statement that writes nothing. @throws DomainError `unavailable` whatever became of the connection */
+  /** A statement that writes nothing. @throws DomainError `unavailable`, whatever happened to the connection */
   read<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
   /**
-   * A statement that is a transaction by itself. One that was in another's way is repeated.
-   * @throws DomainError `unavailable` when nothing was written; OutcomeUnknown when that cannot be said
+   * A statement that is a transaction in itself. One that conflicted with another is repeated.
+   * @throws DomainError `unavailable` when nothing was written; OutcomeUnknown when that is not known
    */
   write<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
   /**
    * Several statements in one transaction (READ COMMITTED: each sees what was committed before it began). It may run more
-   * than once, and rolls back when it throws. A connection that is lost before the commit has written nothing.
+   * than once, and rolls back when it throws. If the connection is lost before the commit, nothing was written.
    * @throws as `write`
    */
   transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** Several reads of one moment: all see what was committed before the first one. @throws as `read` */
+  /** Several reads as of one moment: all see what was committed before the first one. @throws as `read` */
   snapshot<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** What a `copy … to stdout` gives, as it comes; the statement has no parameters. @throws as `read` */
+  /** The output of a `copy … to stdout`, as it arrives; the statement has no parameters. @throws as `read` */
   copyOut(text: string): AsyncIterable<Uint8Array>;
-  /** Ends every connection, whatever is under way; later calls are refused. */
+  /** Ends every connection, whatever is in progress; later calls are refused. */
   close(): Promise<void>;
 }
 
 export interface Transaction {
-  /** Statements by drizzle's builder. */
+  /** Statements through drizzle's builder. */
   readonly db: PgRemoteDatabase;
   run<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
   /** Gives a `copy … from stdin` all its bytes; the statement has no parameters. */
@@ -51,23 +51,23 @@ export type Value = string | number | boolean | null | Uint8Array;
 
 export interface PoolOptions {
   url: string;
-  /** Most connections. One: statements go in the order of their calls (a lane). */
+  /** The most connections. With one, statements run in the order of their calls (a lane). */
   size: number;
   clock: Pick<Clock, "after">;
-  /** Told of every failure as it came from the client or the server, whatever became of it. */
+  /** Called with every failure as it came from the client or the server, whatever comes of it. */
   onFailure?(error: unknown): void;
-  /** How long the server works on a statement; 0: as long as it takes, and then no deadline of ours either. @default 10 s */
+  /** How long the server may work on a statement; 0: any time, and then without a deadline of ours either. @default 10 s */
   statementTimeoutMs?: number;
   /** Settings of each of its connections. */
   settings?: Readonly<Record<string, string>>;
 }
 
 export const statementTimeoutMs = 10_000;
-/** What the server's answer may take beyond its own deadline, until it is taken for lost. */
+/** How long the server's answer may take beyond its own deadline before it is taken for lost. */
 const answerGraceMs = 2_000;
 const connectionTimeoutSeconds = 5;
 
-/** How often a transaction goes, in all, that others were in the way of. */
+/** How often a transaction is tried in all when others conflict with it. */
 const mostTries = 4;
 
 export function createPool(options: PoolOptions): Pool {
@@ -98,7 +98,7 @@ export function createPool(options: PoolOptions): Pool {
     sql.close({ timeout: 0 }).catch(() => {});
   }
 
-  /** @param run is given what begins the time anew */
+  /** @param run is given a function that restarts the deadline */
   function withDeadline<T>(sql: SQL, run: (extend: () => void) => PromiseLike<T>): Promise<T> {
     const { promise: passed, reject } = Promise.withResolvers<never>();
     let cancel = () => {};
@@ -127,7 +127,7 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
-  /** What the caller is told. */
+  /** The error that the caller gets. */
   function refusalOf(sql: SQL, error: unknown, fault: Fault): unknown {
     if (fault === "defect") return error;
     onFailure?.(error);
@@ -143,7 +143,7 @@ export function createPool(options: PoolOptions): Pool {
     (sql: SQL): Promise<Row[]> =>
       withDeadline(sql, () => sql.unsafe<Row[]>(text, [...values]));
 
-  /** What has no effect can always be repeated. */
+  /** A statement without effects can always be repeated. */
   const harmless = (error: unknown): Fault => {
     const fault = faultOf(error);
     return fault === "lost" ? "passing" : fault;
@@ -206,7 +206,7 @@ export function createPool(options: PoolOptions): Pool {
       } catch (error) {
         throw refusalOf(sql, error, harmless(error));
       } finally {
-        // Whoever wants no more of it ends the statement.
+        // A consumer that stops early ends the statement.
         await reader.cancel().catch(() => {});
       }
     },
@@ -218,14 +218,16 @@ export function createPool(options: PoolOptions): Pool {
   };
 }
 
-/** Drizzle's builder over whatever runs its statements: so those have the deadlines of all the others. */
+/** Drizzle's builder on top of whatever runs its statements, so that they have the same deadlines as all others. */
 function builderOver(run: (text: string, values: Value[]) => Promise<unknown[][]>): PgRemoteDatabase {
   const dialect = new PgDialect();
   const session = new BareSession(async (text, values) => ({ rows: await run(text, values) }), dialect, undefined);
   return new PgRemoteDatabase(dialect, session, undefined);
 }
 
-/** Its errors are those of what runs the statements: drizzle puts them into one of its own, which would say nothing to us. */
+/**
+ * Throws the original errors of what runs the statements: drizzle wraps them in one of its own, which would tell us nothing.
+ */
 class BareSession extends PgRemoteSession<Record<string, never>, Record<string, never>> {
   override prepareQuery<T extends PreparedQueryConfig>(
     ...given: Parameters<PgRemoteSession<Record<string, never>, Record<string, never>>["prepareQuery"]>

@@ -1,7 +1,7 @@
 /**
- * Of records of the tenant `$1`, whose event numbers and keys are `$2` and `$3`: where in the queue each is. Each is looked
- * up, and then found by its place, `pending.ctid = found.place` (see `settleText`). Whoever has not locked them does not find
- * those that somebody writes at this moment.
+ * Where in the queue the records of tenant `$1` are whose event numbers and keys are `$2` and `$3`. Each is looked up, and
+ * then found by its place, `pending.ctid = found.place` (see `settleText`). A caller that has not locked them does not find
+ * records being written at this moment.
  */
 export const placesInQueue = `unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)
   cross join lateral (

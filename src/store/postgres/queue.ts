@@ -14,8 +14,8 @@ import { arrayText } from "./parameters.ts";
 import type { Pool, Value } from "./pool.ts";
 
 /**
- * One seek for each webhook that has anything waiting: the first of the partial index, then the first of the next webhook.
- * Only what nobody owns is in that index.
+ * One seek per webhook that has anything waiting: the first entry of the partial index, then the first of the next webhook.
+ * Only records without an owner are in that index.
  */
 const waitingText = `with recursive waiting (webhook_key, tenant_key, next_attempt_at) as (
     (select webhook_key, tenant_key, next_attempt_at from pending where owner is null
@@ -30,8 +30,8 @@ const laneColumns = `waiting.webhook_key::float8 as "webhookKey", waiting.tenant
   next_attempt_at::float8 as "firstDueAt"`;
 
 /**
- * Of `waiting`, the webhooks that are registered. Each is looked up (`offset 0`): for a table that was not analyzed yet, the
- * planner would compare each with all.
+ * The webhooks in `waiting` that are registered. Each is looked up (`offset 0`): for a table that has not been analyzed yet,
+ * the planner would compare each with all.
  */
 const registeredText = `from waiting
   cross join lateral (
@@ -52,12 +52,12 @@ export async function readQueueDepth(pool: Pool): Promise<QueueDepth> {
   return { pending: counted?.pending ?? 0, oldestDueAt: first?.at ?? null };
 }
 
-/** Above every number in a column of them. */
+/** Above every number in a bigint column. */
 const highest = "9223372036854775807";
 
 /**
- * Here and below, times and webhooks are compared and ordered together: so of two indexes of them the planner takes the one
- * that has them in this order, which is the one that does not walk through what others wait for.
+ * Here and below, times and webhooks are compared and ordered together, so that of two indexes on them the planner takes the
+ * one with this order, which does not walk through what waits for other webhooks.
  */
 export const discoverRangeText = `with due as materialized (
     select webhook_key, tenant_key, next_attempt_at from pending
@@ -67,7 +67,7 @@ export const discoverRangeText = `with due as materialized (
   waiting (webhook_key, tenant_key, next_attempt_at) as (
     select webhook_key, tenant_key, min(next_attempt_at) from due group by 1, 2) select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
 
-/** What receives deliveries now. */
+/** The receiver of deliveries, as it is now. */
 const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url,
     webhook.rate_limit, webhook.max_concurrency, webhook.sealed_headers
   from webhook join tenant on tenant.key = webhook.tenant_key
@@ -76,10 +76,9 @@ const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') a
     and tenant.deleted_at is null and tenant.operator_suspended_at is null`;
 
 /**
- * What others claim at the same moment is passed over. What is due is found by its place (see `settleText`). Ended, the
- * statement has either written the owner of a row or left it as it was, and a rescue of this node comes after it
- * (`ownerText`). The replay of a run
- * is asked for in an order that only one index has.
+ * What others claim at the same moment is skipped. What is due is found by its place (see `settleText`). Once the statement
+ * has ended, it has either written the owner of a row or left the row as it was, and a rescue of this node comes after it
+ * (`ownerText`). The replay of a run is selected in an order that only one index has.
  */
 export const claimText = `with own as (${ownerText}), receiver as materialized (${receiverText}),
   due as materialized (
@@ -123,13 +122,13 @@ const released = "unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (ten
 const isReleased =
   "record.tenant_key = given.tenant_key and record.event_seq = given.event_seq and record.key = given.key";
 
-/** Each is looked up, and then found by its place: see `settleText`. What somebody writes at this moment is not. */
+/** Each is looked up, and then found by its place: see `settleText`. Records being written at this moment are not found. */
 export const releaseText = `update pending set owner = null
   from ${released} cross join lateral (select record.ctid as place from pending record where ${isReleased} offset 0) found
   where pending.ctid = found.place and owner = $1::int
   returning pending.key::float8 as key`;
 
-/** Waits for whoever writes them. */
+/** Waits for anyone writing them. */
 export const lockReleasedText = `select 1 from ${released}
   cross join lateral (select 1 from pending record where ${isReleased} and owner = $1::int for update) found`;
 
@@ -147,11 +146,11 @@ interface ClaimedRow
   readonly idTail: Uint8Array;
   readonly dueAt: number;
   readonly label: string | null;
-  /** It waits for a cancelled replay. */
+  /** Whether it waits for a cancelled replay. */
   readonly isCancelled: boolean | null;
 }
 
-/** What waits, and whose it is. */
+/** What waits, and who owns it. */
 export function queueVerbs(
   { node }: Pick<Connection, "node">,
   { pool, underWay, holdings }: HotPaths,
@@ -174,7 +173,7 @@ export function queueVerbs(
           if (error instanceof OutcomeUnknown) holdings.doubt(tenantKey);
           throw error;
         });
-      // Each row has a copy of them.
+      // Each row carries a copy of them.
       const sealedHeaders = claimed[0]?.sealedHeaders ?? null;
       const due = claimed
         .filter((row) => !row.isCancelled)
@@ -198,12 +197,12 @@ export function queueVerbs(
         const places = cancelled.map(({ eventSeq, deliveryKey, replayKey, orderHash }) => ({
           ...{ eventSeq, key: deliveryKey, replayKey, webhookKey, orderHash },
         }));
-        // What is claimed is answered; what is not put back is nobody's again.
+        // What is claimed is returned; what is not put back loses its owner again.
         await cancelledRuns.putBack(tenantKey, places, incarnation).catch(() => holdings.doubt(tenantKey));
       }
       if (claimed.length === limit || cancelled.length > 0) return { due, nextDueAt: now };
       const next = await pool.read<{ at: number }>(nextDueText, [tenantKey, webhookKey, now]).catch(() => null);
-      // What is claimed is answered, whatever comes after it; when the next one is due is then not known.
+      // What is claimed is returned, whatever happens afterwards; then it is not known when the next one is due.
       return { due, nextDueAt: next === null ? now : (next[0]?.at ?? null) };
     },
 
@@ -216,13 +215,13 @@ export function queueVerbs(
         if (found.length === deliveries.length) return;
         const keys = new Set(found.map(({ key }) => key));
         const rest = deliveries.filter(({ deliveryKey }) => !keys.has(deliveryKey));
-        // Gone, or being written by a replay, after which they are still this node's.
+        // They are gone, or being written by a replay, after which they still belong to this node.
         await pool.transact(async (tx) => {
           await tx.run(lockReleasedText, releaseValues(incarnation, rest));
           await tx.run(releaseText, releaseValues(incarnation, rest));
         });
       } catch (error) {
-        // Not to be tried again by whoever asked: by then one of them may be claimed anew, and in flight.
+        // The caller must not try again: by then one of them may have been claimed again, and be in flight.
         if (!(error instanceof OutcomeUnknown || error instanceof DomainError)) throw error;
         for (const { tenantKey } of deliveries) holdings.doubt(tenantKey);
       }

@@ -1,25 +1,25 @@
 import { laneSlots } from "./event-schema.ts";
 import type { Transaction } from "./pool.ts";
 
-/** What a lane has of the quota of a tenant. */
+/** A lane's share of a tenant's quota. */
 export interface LaneQuota {
-  /** Of the lane. */
+  /** Slot of the lane. */
   readonly slot: number;
   readonly month: number;
   readonly used: number;
-  /** Spent and unspent. */
+  /** Both spent and unspent. */
   readonly granted: number;
 }
 
-/** Of what nobody has been granted yet, a lane that asks gets this part. */
+/** A lane that asks gets one part in this many of what has not been granted yet. */
 const grantedPart = 16;
 
-/** The lane of a node that spends. */
+/** The lane of a node that spends quota. */
 export const acceptLaneOf = (node: { readonly slot: number }): number => node.slot * laneSlots;
 
 /**
- * The lanes of a tenant, locked until the transaction ends: what a lane has under way comes before, and then none spends
- * anything. The tenant has to be locked, too, or a lane that has no row yet could be missed.
+ * The lanes of a tenant, locked until the transaction ends: what a lane has in progress comes before, and from then on none
+ * spends anything. The tenant has to be locked, too, or a lane that has no row yet could be missed.
  */
 export const lockQuota = ({ run }: Pick<Transaction, "run">, tenantKey: number): Promise<LaneQuota[]> =>
   run<LaneQuota>(
@@ -28,15 +28,16 @@ export const lockQuota = ({ run }: Pick<Transaction, "run">, tenantKey: number):
     [tenantKey],
   );
 
-/** What all of them have spent in the latest month that any of them is in. */
+/** What all lanes have spent in the latest month that any of them is in. */
 export function spentOf(lanes: readonly LaneQuota[]): { month: number; eventsInMonth: number } {
   const month = Math.max(0, ...lanes.map((lane) => lane.month));
   return { month, eventsInMonth: sum(lanes.map((lane) => (lane.month === month ? lane.used : 0))) };
 }
 
 /**
- * Spends, and gives the lane more to spend by itself: a part of what is free. If nothing is, it comes from what others have
- * not spent, in the order of their slots. So all that is granted is at most the quota, and no lane has to ask another.
+ * Spends, and grants the lane more to spend on its own: a part of what is free. If nothing is free, it comes from what others
+ * have not spent, in the order of their slots. So the sum of all grants never exceeds the quota, and no lane has to ask
+ * another.
  *
  * @returns the lanes that change; the one that spends is the last
  */

@@ -12,12 +12,12 @@ import { arrayText } from "./parameters.ts";
 import type { Pool } from "./pool.ts";
 import type { RecordPlace } from "./record-walks.ts";
 
-/** Records and attempts as they are listed, once it is known where they lie. */
+/** Records and attempts as they are listed, once their places are known. */
 
 const recordColumns = `webhook_key, attempts, attempts_forgotten, last_attempt_at, last_duration_ms, error_reason, error_code,
   status_code, replay_key`;
 
-/** A record, wherever it is: in one statement it is in the queue or in history, and never in both. */
+/** A record, wherever it is: within one statement it is either in the queue or in history, never in both. */
 const recordText = `
   select ${recordColumns}, 0::smallint as state, nullif(next_attempt_at, 0) as next_attempt_at from pending
     where tenant_key = $2::bigint and event_seq = place.event_seq and key = place.key
@@ -77,9 +77,9 @@ interface RecordRow {
 
 export interface RecordList {
   readonly tenantKey: number;
-  /** Records in another one are passed over: they have moved on since the list was fixed. */
+  /** Records in another state are skipped: they have moved on since the list was fixed. */
   readonly state?: DeliveryState | undefined;
-  /** Those with another one, too. */
+  /** Records with another code are skipped, too. */
   readonly errorCode?: FailureCode | undefined;
   readonly payload: PayloadPart;
 }
@@ -128,7 +128,7 @@ const toRecord = (row: RecordRow): EventRecord => ({
   replayGroupId: row.label === null ? null : utf8.encode(row.label),
 });
 
-/** Labels stand cut in the row of their replay. */
+/** Uses labels as cut in the row of their replay. */
 export const attemptsText = bounded(`
   select n::int as n, coalesce(octet_length(response_body), 0) + coalesce(octet_length(answer_head), 0) as size, url as "targetWebhook", number,
     started_at::float8 as "startedAt", duration_ms as "durationMs", status_code as "statusCode", error,

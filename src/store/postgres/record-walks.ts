@@ -5,18 +5,18 @@ import { arrayText } from "./parameters.ts";
 import type { Transaction, Value } from "./pool.ts";
 
 /**
- * How lists of records are walked: along indexes alone, the queue and the history as two strands of one order. What belongs
- * to the records of a page is read after (`record-rows.ts`).
+ * How lists of records are walked: only along indexes, with the queue and the history as two strands of one order. What
+ * belongs to the records of a page is read afterwards (`record-rows.ts`).
  *
  *   pending  ─┐
  *             ├─▶ newest event first, records of one event by key ─▶ skip ─▶ the places of a page
  *   delivery ─┘   (of each partition its own strand)
  *
- * A record goes from one strand to the other between two statements, so all that has to fit together is asked in one
- * snapshot.
+ * A record may move from one strand to the other between two statements, so everything that has to be consistent is read in
+ * one snapshot.
  */
 
-/** Where a record lies; whether it is in the queue or in history may change. */
+/** The place of a record, which stays the same when it moves from the queue to history. */
 export interface RecordPlace {
   readonly eventSeq: number;
   readonly key: number;
@@ -40,7 +40,7 @@ interface Strands {
   readonly byWebhook: boolean;
   readonly byType: boolean;
   readonly byCode: boolean;
-  /** With a code alone. */
+  /** Only together with a code. */
   readonly byStatus: boolean;
   readonly byReplay: boolean;
 }
@@ -59,7 +59,7 @@ function filtersOf({ byWebhook, byType, byCode, byStatus, byReplay }: Strands): 
   return { text, last };
 }
 
-/** The condition that a partial index stands for is in the text, or the planner would not see it. */
+/** The condition of a partial index is written into the text, or the planner would not recognise it. */
 const conditionOf = {
   PENDING: "",
   DELIVERED: " and state = 1",
@@ -67,11 +67,12 @@ const conditionOf = {
   SKIPPED: " and state = 3",
 } as const;
 
-/** @param order for each strand by itself: the planner merges what is in order, and does not see it through `union all` */
+/** @param order within each strand: the planner merges what is ordered, but does not see through `union all` */
 function strands(which: Strands, order = ""): string {
   const { state, byCode, byReplay } = which;
-  // In the history a code means that it has failed; what is in no index would only lead the planner to another one. And what
-  // a replay began is less than what is in any state: the planner does not see the condition of that one's index.
+  // In history a code means that the record has failed; a condition that is in no index would only lead the planner to
+  // another one. And a replay has begun fewer runs than there are records in any state, so the planner must not see the
+  // condition of the state's index.
   const ofState = state === undefined || byCode ? "" : conditionOf[state];
   const condition = byReplay ? ofState.replace("state", "+state") : ofState;
   const strand = (table: "pending" | "delivery") => `(select event_seq, key from ${table}
@@ -81,7 +82,7 @@ function strands(which: Strands, order = ""): string {
   return `${strand("pending")} union all ${strand("delivery")}`;
 }
 
-/** Skips and takes inside the indexes. `limit` and `offset` come last. */
+/** Skips and takes within the indexes. `limit` and `offset` come last. */
 export function placesText(which: Strands & { fromOldest: boolean }): string {
   const order = ` order by ${which.fromOldest ? "event_seq, key desc" : "event_seq desc, key"}`;
   const { last } = filtersOf(which);
@@ -95,7 +96,7 @@ export function placesText(which: Strands & { fromOldest: boolean }): string {
 export const countText = (which: Strands): string =>
   `select count(*)::int as n from (select from (${strands(which)}) walked limit $${filtersOf(which).last + 1}::bigint) found`;
 
-/** The webhooks of a tenant, also removed ones, that have this id or this URL. */
+/** The webhooks of a tenant, including removed ones, that have this id or this URL. */
 export const webhookKeysText = `select key::float8 as key from webhook where tenant_key = $1::bigint and id = $2
   union all select key::float8 from webhook where tenant_key = $1::bigint and url = $2`;
 
@@ -121,7 +122,7 @@ const strandsOf = ({ state, webhookKeys, typeHash, failure, replayKey }: RecordF
 
 type Reads = Pick<Transaction, "run">;
 
-/** Where the records of one page lie, the newest event first. */
+/** The places of the records of one page, newest event first. */
 export function pagePlaces({ run }: Reads, filter: RecordFilter, place: PagePlace): Promise<RecordPlace[]> {
   const { fromOldest, limit, offset } = spanOf(place);
   return run(placesText({ ...strandsOf(filter), fromOldest }), [...valuesOf(filter), limit, offset]);

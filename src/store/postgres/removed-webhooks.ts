@@ -16,10 +16,10 @@ import { placesInQueue } from "./queue-places.ts";
 import { completeReplays, countReplay } from "./replay-counts.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-/** So long after it was closed a node that died meanwhile may still have added to what waits for a webhook. */
+/** How long after a webhook was closed a node that has died since may still have added to what waits for it. */
 const lateMs = 60_000;
 
-/** A webhook that nothing goes out to any more. */
+/** A webhook that nothing is sent to any more. */
 interface Closed extends WebhookRef {
   /** When it was removed, or disabled. */
   readonly closedAt: number;
@@ -31,7 +31,7 @@ interface Waiting {
   readonly key: number;
   readonly replayKey: number | null;
   readonly failureKey: number | null;
-  /** Of the line that it is the head of: the end of what is held back releases nothing. */
+  /** The line that it is the head of: when a held-back record ends, that releases nothing. */
   readonly orderHash: number | null;
 }
 
@@ -41,7 +41,7 @@ const closedText = (at: "removed_at" | "disabled_at", and: string) =>
    from webhook where ${at} is not null and ${and} and not drained
      and (${at} <= $2::bigint or (key, ${at}) not in (select * from unnest($3::bigint[], $4::bigint[]))) order by ${at} limit $1::int`;
 
-/** Of records that are locked. */
+/** Takes locked records. */
 export const failText = `with ended as (
     delete from pending using ${placesInQueue} where pending.ctid = found.place returning pending.*)
   insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
@@ -50,19 +50,19 @@ export const failText = `with ended as (
     last_attempt_at, last_duration_ms, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint, type_hash, $7::bigint
   from ended returning replay_key::float8 as "replayKey"`;
 
-/** Webhooks for which something waits that nobody owns: by its time, or behind another of its line. */
+/** Webhooks for which something waits that nobody owns: for its time, or behind another of its line. */
 const unownedText = `(select tenant_key::float8 as "tenantKey", webhook_key::float8 as "webhookKey" from pending
     where owner is null order by webhook_key, next_attempt_at limit $1::int)
   union all
   (select tenant_key::float8, webhook_key::float8 from pending
     where owner = ${heldBack} order by webhook_key, order_hash, event_seq limit $1::int)`;
 
-/** What waits for webhooks that are gone, or disabled; and all that waits, where nothing of it is to go out. */
+/** What waits for webhooks that are gone or disabled; and everything that waits, where none of it may be sent. */
 export function removalVerbs(
   { pool, writes, clock, node }: Connection,
   { groups }: Pick<HotPaths, "groups">,
 ): Pick<DeliveryVerbs, "failUndeliverable" | "failPending"> {
-  /** @returns replays of which runs have ended */
+  /** @returns replays that had runs end */
   async function fail(
     { tenantKey, webhookKey }: WebhookRef,
     failure: Failure,
@@ -74,7 +74,7 @@ export function removalVerbs(
     const { errorReason, errorCode, finishedAt } = giveUp(failure, now);
     const kind = kindWithoutAnswer(failure, webhookKey);
     await groups.learn([tenantKey]);
-    // Of a deleted account nothing is counted any more.
+    // For a deleted account nothing is counted any more.
     const failureKey = isGone ? null : groups.keyOf(tenantKey, kind);
     if (failureKey !== null) await describeGroup(tx, { tenantKey, key: failureKey, kind });
     const ended = await tx.run<{ replayKey: number | null }>(failText, [
@@ -110,9 +110,9 @@ export function removalVerbs(
   async function drain(webhook: Closed, limit: number): Promise<number> {
     const { tenantKey, webhookKey, closedAt, isRemoved } = webhook;
     const { failed, replayKeys } = await writes.submit(async (tx) => {
-      // A replay moves records as well.
+      // A replay moves records, too.
       const { gone: isGone, webhooks } = await hold(tx, tenantKey);
-      // It has been enabled meanwhile, or it was removed, and comes again as that.
+      // It has been enabled meanwhile, or it was removed, and then comes up again as removed.
       const isOpen = !isRemoved && !webhooks.some(({ key, disabled }) => key === webhookKey && disabled);
       if (isOpen) return { failed: 0, replayKeys: [] };
       await lockLines(tx, [webhookKey]);
@@ -120,7 +120,7 @@ export function removalVerbs(
       const failure = isRemoved ? webhookRemoved : webhookDisabled;
       const replayKeys = records.length === 0 ? [] : await fail(webhook, failure, records, { tx, isGone });
       if (records.length < limit && closedAt <= tx.now - lateMs) {
-        // Those that a lane has under way were passed over.
+        // Records that a lane is working on were skipped.
         await tx.run(
           `update webhook set drained = true where tenant_key = $1::bigint and key = $2::bigint and not exists (
              select 1 from pending where tenant_key = $1::bigint and webhook_key = $2::bigint)`,
@@ -154,7 +154,7 @@ export function removalVerbs(
     return failed;
   }
 
-  /** Webhooks for which nothing waits, closed less than `lateMs` ago: they are looked at once more when that has passed. */
+  /** Webhooks for which nothing waits, closed less than `lateMs` ago: they are checked once more when that time has passed. */
   const empty = new Map<number, Closed>();
 
   function forgetOld(before: number): void {
@@ -198,9 +198,9 @@ const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key
   failure_key::float8 as "failureKey",
   case when owner is distinct from ${heldBack} then order_hash::float8 end as "orderHash"`;
 
-/** Records that wait for a webhook and that nobody owns, locked, those that a lane has under way passed over. */
+/** Records that wait for a webhook and that nobody owns; locked, skipping those that a lane is working on. */
 async function unownedFor({ run }: Transaction, { webhookKey }: WebhookRef, limit: number): Promise<Waiting[]> {
-  // First, so that hardly anything behind them has to go.
+  // Held-back records first, so that hardly any have to be released from behind the heads.
   const held = await run<Waiting>(
     `select ${columns} from pending
       where owner = ${heldBack} and webhook_key = $1::bigint order by order_hash, event_seq limit $2::int
@@ -218,8 +218,8 @@ async function unownedFor({ run }: Transaction, { webhookKey }: WebhookRef, limi
 }
 
 /**
- * As `unownedFor`, and then what somebody owns. What nobody owns is in an index by webhook; the rest is looked for among all
- * that the tenant has in the queue, as no index has it.
+ * Like `unownedFor`, followed by records that somebody owns. Those without an owner are in an index by webhook; the rest have
+ * to be searched among all that the tenant has in the queue, since no index covers them.
  */
 async function waitingFor(tx: Transaction, webhook: WebhookRef, limit: number): Promise<Waiting[]> {
   const unowned = await unownedFor(tx, webhook, limit);

@@ -3,7 +3,7 @@ import { isCompleted } from "../../domain/replay-phase.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
-/** How the runs that a replay began have ended, as it is added to its counts. */
+/** How the runs that a replay began have ended, as an addition to its counts. */
 export type ReplayCounts = Readonly<Record<"delivered" | "failed" | "superseded", number>>;
 
 const none: ReplayCounts = { delivered: 0, failed: 0, superseded: 0 };
@@ -26,8 +26,8 @@ export async function countReplay(
 }
 
 /**
- * What the rows of `replay_count` come to. It is added to what the replay's own row says, also after its end: what was
- * counted as failed may be delivered after all.
+ * The sums of the rows of `replay_count`. They are added to what the replay's own row says, even after its end: what was
+ * counted as failed may still be delivered.
  */
 async function countsOf({ run }: Pick<Transaction, "run">, { tenantKey, replayKey }: ReplayRef): Promise<ReplayCounts> {
   return sumOf(
@@ -40,8 +40,8 @@ async function countsOf({ run }: Pick<Transaction, "run">, { tenantKey, replayKe
 }
 
 /**
- * Completes those of which all is queued and every run has ended. To be called once whatever ended runs, or queued the last
- * of them, is committed: of two who do so at once the second one sees what both have counted.
+ * Completes those whose events are all queued and whose runs have all ended. To be called once the transaction that ended
+ * runs, or queued the last of them, is committed: of two callers at the same time, the second sees what both have counted.
  */
 export async function completeReplays(pool: Pool, replays: readonly ReplayRef[], now: number): Promise<void> {
   const ended = await pool.read<ReplayRef>(
@@ -57,7 +57,7 @@ export async function completeReplays(pool: Pool, replays: readonly ReplayRef[],
 
 async function completeReplay(tx: Transaction, replay: ReplayRef, now: number): Promise<void> {
   const ref = [replay.tenantKey, replay.replayKey];
-  // Locked: of several who look at once, one completes it, and nobody begins to cancel it.
+  // Locked: of several callers at the same time, one completes it, and nobody begins to cancel it.
   const [row] = await tx.run<ReplayCounts & { queued: number }>(
     `select queued::float8 as queued, delivered::float8 as delivered, failed::float8 as failed,
        superseded::float8 as superseded
@@ -67,7 +67,7 @@ async function completeReplay(tx: Transaction, replay: ReplayRef, now: number): 
   if (!row) return;
   const { delivered, failed, superseded } = sumOf([row, await countsOf(tx, replay)]);
   if (!isCompleted({ phase: "queued", queued: row.queued, delivered, failed, superseded })) return;
-  // As they are by now.
+  // The counts as they are by now.
   const counted = await tx.run<ReplayCounts>(
     `delete from replay_count where tenant_key = $1::bigint and replay_key = $2::bigint
       returning delivered::float8 as delivered, failed::float8 as failed, superseded::float8 as superseded`,

@@ -3,13 +3,13 @@ import { type ReplayPhase, statusOfPhase } from "../../domain/replay-phase.ts";
 import { labelOf, wholeLabel } from "./labels.ts";
 import type { Transaction } from "./pool.ts";
 
-/** A replay as it stands in its table, with what the lanes have counted of it. */
+/** A replay as stored in its table, with what the lanes have counted for it. */
 export interface ReplayRow {
   key: number;
   id: string;
   tenantKey: number;
   kind: ReplayKind;
-  /** As it is stored. */
+  /** In its stored form. */
   label: string;
   phase: ReplayPhase;
   fromSeq: number;
@@ -23,13 +23,13 @@ export interface ReplayRow {
   skipped: number;
   createdAt: number;
   completedAt: number | null;
-  /** As `filterText` has it. */
+  /** As written by `filterText`. */
   filter: string | null;
   returned: number;
   payloadsErased: number;
 }
 
-/** Of `replay` with `replayJoins`. */
+/** Columns of `replay` with `replayJoins`. */
 export const replayColumns = `replay.key::float8 as key, replay.id, replay.tenant_key::float8 as "tenantKey", replay.kind,
   ${wholeLabel} as label, replay.phase, replay.from_seq::float8 as "fromSeq", replay.to_seq::float8 as "toSeq",
   replay.cursor_seq::float8 as "cursorSeq", replay.selected::float8 as selected, replay.queued::float8 as queued,
@@ -38,13 +38,13 @@ export const replayColumns = `replay.key::float8 as key, replay.id, replay.tenan
   replay.created_at::float8 as "createdAt", replay.completed_at::float8 as "completedAt",
   replay.filter, replay.returned::float8 as returned, replay.payloads_erased::float8 as "payloadsErased"`;
 
-/** How the runs of `replay` have ended since its counts last went to its own row. */
+/** How the runs of `replay` have ended since its counts were last moved to its own row. */
 export const replayCounts = `cross join lateral (
   select coalesce(sum(delivered), 0) as delivered, coalesce(sum(failed), 0) as failed,
     coalesce(sum(superseded), 0) as superseded
   from replay_count where replay_count.tenant_key = replay.tenant_key and replay_count.replay_key = replay.key) c`;
 
-/** What `replayColumns` needs beside `replay`. */
+/** What `replayColumns` needs besides `replay`. */
 export const replayJoins = `left join replay_label
   on replay_label.tenant_key = replay.tenant_key and replay_label.key = replay.label_key
   ${replayCounts}`;
@@ -54,7 +54,7 @@ export function toReplay(row: ReplayRow | undefined): Replay {
   return { ...numbersOf(row), replayGroupId: labelOf(row.label) };
 }
 
-/** As JSON, which is how it is stored. */
+/** Labels are JSON, as stored. */
 const utf8 = new TextEncoder();
 
 export const toListedReplay = (row: ReplayRow): ListedReplay => ({

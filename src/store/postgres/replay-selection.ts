@@ -14,18 +14,18 @@ export interface Selecting {
   readonly byWebhook: boolean;
   readonly byType: boolean;
   readonly byCode: boolean;
-  /** With a code alone. */
+  /** Only together with a code. */
   readonly byStatus: boolean;
 }
 
-/** A filter as statements have it, and `Replaying`. */
+/** A filter in the form that statements and `Replaying` take. */
 interface Narrowing {
   readonly webhookKeys: readonly number[] | null;
   readonly typeHash: number | null;
   readonly failure: FailureSelection | null;
 }
 
-/** @param before number of the last parameter before those of the filter */
+/** @param before number of the last parameter that precedes those of the filter */
 function conditionsOf({ byWebhook, byType, byCode, byStatus }: Selecting, before: number): string {
   let last = before;
   let text = "";
@@ -36,10 +36,13 @@ function conditionsOf({ byWebhook, byType, byCode, byStatus }: Selecting, before
   return text;
 }
 
-/** In the history a code means that it has failed; what is in no index would only lead the planner to another one. */
+/**
+ * In history a code means that the record has failed; a condition that is in no index would only lead the planner to another
+ * one.
+ */
 const hasFailed = ({ byCode }: Selecting) => (byCode ? "" : " and state = 2");
 
-/** The next events that have a record which is selected, in the order of their numbers; of both tables, if it need not have failed. */
+/** The next events with a selected record, in the order of their numbers; from both tables, unless it must have failed. */
 export function nextEventsText(which: Selecting): string {
   const strand = (table: "pending" | "delivery", more: string) => `select distinct event_seq as seq from ${table}
       where tenant_key = $1::bigint and event_seq > $2::bigint and event_seq <= $3::bigint${more}
@@ -53,7 +56,7 @@ export function nextEventsText(which: Selecting): string {
     (${strand("pending", more)}) union (${strand("delivery", more)})) of_both order by seq limit $4::int`;
 }
 
-/** How many they are in all, and when the last of those that failed did, by whichever node's clock. */
+/** How many there are in all, and when the last of the failed ones failed, by any node's clock. */
 export function countSelectedText(which: Selecting): string {
   const strand = (table: "pending" | "delivery", columns: string, more: string) => `select ${columns} from ${table}
       where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3)}`;
@@ -65,7 +68,7 @@ export function countSelectedText(which: Selecting): string {
     ${strand("pending", "event_seq", "")} union ${strand("delivery", "event_seq", "")}) of_both`;
 }
 
-/** How many of them have no payload any more. */
+/** How many of them no longer have a payload. */
 export function countErasedText(which: Selecting): string {
   const strand = (table: "pending" | "delivery", more: string) => `select event_seq as seq from ${table}
       where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3)}`;
@@ -79,7 +82,7 @@ export function countErasedText(which: Selecting): string {
 
 type Reads = Pick<Transaction, "run">;
 
-/** Null: there are no such records. */
+/** Null: there can be no such records. */
 export async function narrowingOf(
   reads: Reads,
   tenantKey: number,
@@ -113,12 +116,12 @@ const valuesOf = ({ webhookKeys, typeHash, failure }: Narrowing): Value[] => [
 export interface Selected {
   readonly fromSeq: number;
   readonly toSeq: number;
-  /** Events. */
+  /** Number of events. */
   readonly n: number;
   readonly lastFailedAt: number | null;
 }
 
-/** What a bulk replay would take now: of one tenant, from the first event to the last one that is committed. */
+/** What a bulk replay would take now: events of one tenant, from the first to the last committed one. */
 export async function select(
   reads: Reads,
   tenantKey: number,
@@ -139,7 +142,7 @@ export async function select(
   return { ...range, n: found?.n ?? 0, lastFailedAt: found?.lastFailedAt ?? null };
 }
 
-/** How many of them have no payload any more: only those are looked up that are old enough. */
+/** How many of them no longer have a payload: only those that are old enough are looked up. */
 export async function countErased(
   reads: Reads,
   tenantKey: number,
@@ -160,7 +163,7 @@ export async function countErased(
   return found?.n ?? 0;
 }
 
-/** Whether a filter takes an event. */
+/** Whether a filter selects an event. */
 export async function takes(reads: Reads, tenantKey: number, seq: number, filter: ReplayFilter = {}): Promise<boolean> {
   const { fromSeq, toSeq } = selectionOf({}, filter, seq);
   if (seq < fromSeq || seq > toSeq) return false;
@@ -170,7 +173,7 @@ export async function takes(reads: Reads, tenantKey: number, seq: number, filter
   return (await reads.run(text, [tenantKey, seq - 1, seq, 1, ...valuesOf(narrowing)])).length > 0;
 }
 
-/** The next events of a bulk replay, and what it is narrowed to. */
+/** The next events of a bulk replay, and its filter. */
 export async function nextEvents(
   reads: Reads,
   tenantKey: number,

@@ -37,8 +37,8 @@ import { type RequeuedEvents, requeueEvents } from "./requeued-events.ts";
 import type { WriteTransaction } from "./writes.ts";
 
 /**
- * The oldest bulk replay of each tenant that has not ended is the one whose turn it is, also while its last runs end: the
- * next one would overtake them. Among those with something to queue, the one served least of late.
+ * The oldest unfinished bulk replay of each tenant is the one whose turn it is, even while its last runs are ending: the next
+ * one would overtake them. Among those with something to queue, the one served least so far.
  */
 export const nextTurnText = `select r.tenant_key::float8 as "tenantKey", r.key::float8 as "replayKey", r."tenantId" from (
     select distinct on (replay.tenant_key) replay.*, tenant.id as "tenantId"
@@ -47,7 +47,7 @@ export const nextTurnText = `select r.tenant_key::float8 as "tenantKey", r.key::
     order by replay.tenant_key, replay.key) r
   where r.phase in ('waiting', 'queueing') order by r.queued + r.skipped, r.key limit 1`;
 
-/** All that is queued and has ended, and that nobody completed: whoever ended the last run has died since. */
+/** Replays that are queued and whose runs have all ended, but that nobody completed: whoever ended the last run died first. */
 export const leftText = `select tenant_key::float8 as "tenantKey", key::float8 as "replayKey" from replay ${replayCounts}
   where phase = 'queued'
     and replay.delivered + replay.failed + replay.superseded + c.delivered + c.failed + c.superseded >= queued`;
@@ -59,7 +59,7 @@ const unfinishedText = `select tenant_key::float8 as "tenantKey", key::float8 as
     and exists (select 1 from tenant where tenant.key = replay.tenant_key and deleted_at is null)
   order by tenant_key, key limit $1::int`;
 
-/** How often it is looked for; it reads every replay that is queued and has not ended. */
+/** How often to look for them; that reads every replay that is queued and has not ended. */
 const lookForLeftEveryMs = 60_000;
 
 const listedText = bounded(`
@@ -67,19 +67,19 @@ const listedText = bounded(`
   from unnest($3::bigint[]) with ordinality as place (place_key, n)
   join replay on replay.tenant_key = $2::bigint and replay.key = place_key ${replayJoins}`);
 
-/** Of a filter that none can meet. */
+/** For a filter that nothing can meet. */
 const noRecords = { webhookKeys: [], failure: null };
 
 type Batch = Requeued & { tenantId: string; tenantKey: number };
 
-/** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
+/** Replays as they are created, listed and queued; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<ReplayVerbs, "returnCancelled"> {
   const { pool, writes, clock } = connection;
   let lookedForLeftAt = Number.NEGATIVE_INFINITY;
 
   /**
-   * What a transaction has queued, once it is committed: only then is it seen by everybody who ends a run. What fails here
-   * is made good by the next look for what was left.
+   * What follows once a transaction that queued is committed: only then is it visible to everybody who ends a run. The next
+   * look for left-over replays makes up for anything that fails here.
    */
   async function queued(ref: ReplayRef, replay: Replay, { seqs, webhookKeys, overtaken, superseded }: RequeuedEvents) {
     const { tenantKey } = ref;
@@ -88,7 +88,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
       .then(() => find(pool, ref))
       .catch(() => null);
     const webhooks = [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey }));
-    // They are only told; the replay goes on without.
+    // These are only for announcement; the replay goes on without them.
     const eventIds = await idsOf(pool, tenantKey, seqs).catch(() => []);
     return { replay: after ?? replay, webhooks, overtaken, eventIds };
   }
@@ -99,11 +99,11 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
     lookedForLeftAt = now;
   }
 
-  /** @returns "passed" when it was somebody else's turn by then */
+  /** @returns "passed" when it was another one's turn by then */
   const queueBatch = ({ tenantId, ...ref }: ReplayRef & { tenantId: string }, limit: number) =>
     writes.submit(async (tx): Promise<(() => Promise<Batch>) | "passed"> => {
       const { tenantKey, replayKey } = ref;
-      // Who queues for the tenant at the same moment comes before or after.
+      // Anyone who queues for the tenant at the same moment comes before or after.
       const held = await hold(tx, tenantKey);
       const [row] = await tx.run<Pick<ReplayRow, "phase" | "cursorSeq" | "toSeq" | "kind" | "createdAt" | "filter">>(
         `select phase, cursor_seq::float8 as "cursorSeq", to_seq::float8 as "toSeq", kind, created_at::float8 as "createdAt", filter
