@@ -7,8 +7,7 @@ import type { Pool, Transaction } from "./pool.ts";
 /**
  * How a change reaches every node before the verb that made it is answered.
  *
- *   verb: begin … number the change, write it … commit ─▶ notify ─▶ wait until every living node has heeded the number ─▶
- * answer
+ *   verb: begin … number the change, write it … commit ─▶ notify ─▶ wait until every living node has heeded the number ─▶ answer
  *   node: told, or at a heartbeat ─▶ read what is new, in order ─▶ let go of what followed from before ─▶ note the number
  *
  * A node that does not note it in time is a problem for no longer than a lease: its heartbeat counts as confirmed only once

@@ -219,7 +219,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
     cancelReplay: (tenantKey, replayId, now, act) =>
       writes.submit(async (tx) => {
         const held = await holdLiving(tx, tenantKey);
-        // Locked: nobody completes it meanwhile.
+        // Locked, so that nobody completes it meanwhile.
         const [row] = await tx.run<UnendedRow>(
           `${unendedColumns} where tenant_key = $1::bigint and id = $2 for update`,
           [tenantKey, replayId],
@@ -251,7 +251,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
 
 type UnendedRow = Pick<ReplayRow, "key" | "id" | "kind" | "phase" | "cursorSeq">;
 
-/** Of a row that is locked. */
+/** Takes a locked row. */
 async function cancelOne(
   tx: WriteTransaction,
   { tenant }: HeldTenant,
@@ -289,7 +289,7 @@ async function replayed(reads: Pick<Transaction, "run">, tenantKey: number, seq:
   return { isSelected, payloadErased: event?.payloadErased === true };
 }
 
-/** Null: there is none. */
+/** Null: there is no such replay. */
 async function find({ read }: Pool, ref: ReplayRef): Promise<Replay | null> {
   const row = await rowAt({ run: read }, ref);
   return row ? toReplay(row) : null;
@@ -323,7 +323,7 @@ async function insert(tx: Transaction, tenantKey: number, replay: NewReplay, pla
   return { tenantKey, replayKey: row.key };
 }
 
-/** What of a label goes into the replay's own row: the label as attempts show it, and where the whole of a long one is. */
+/** What of a label goes into the replay's own row: the label as attempts show it, and where the whole of a long label is. */
 async function keepLabel({ run }: Transaction, tenantKey: number, label: string): Promise<[string, number | null]> {
   const shown = cutLabel(label);
   if (shown === label) return [labelText(label), null];
@@ -341,7 +341,7 @@ async function keepLabel({ run }: Transaction, tenantKey: number, label: string)
 
 const nothing = { queued: 0, skipped: 0, payloadsErased: 0 };
 
-/** @param place null: it stays where it is */
+/** @param place null: it does not move */
 async function move(
   tx: Transaction,
   ref: ReplayRef,

@@ -18,25 +18,25 @@ export interface RequeuedEvents {
   readonly seqs: readonly number[];
   readonly queued: number;
   readonly skipped: number;
-  /** Events without a payload. */
+  /** Number of events without a payload. */
   readonly payloadsErased: number;
   readonly webhookKeys: ReadonlySet<number>;
   /** Those that this node owns. */
   readonly overtaken: readonly DeliveryRef[];
-  /** Replays of which a run has ended here. */
+  /** Replays that had a run end here. */
   readonly superseded: ReadonlySet<number>;
 }
 
-/** A record as it was found, of whatever table; nobody changes it until the transaction ends. */
+/** A record as it was found, in either table; nobody changes it until the transaction ends. */
 interface FoundRecord extends ReplayedRecord {
   readonly eventSeq: number;
-  /** Null: nobody's, or not in the queue. */
+  /** Null: no node owns it, or it is not in the queue. */
   readonly owner: number | null;
   readonly typeHash: number | null;
   readonly orderHash: number | null;
 }
 
-/** What is left to be written of all events together. */
+/** What remains to be written, for all events together. */
 interface Changes {
   readonly added: (Returnable &
     PlaceInLine & {
@@ -51,11 +51,11 @@ interface Changes {
 }
 
 /**
- * Starts a new run for events of a tenant wherever they are due one, in a few statements for all of them: what has ended
- * goes back to the queue, and is nobody's; what is in it has its next run, and stays whose it is. The tenant is locked, so
- * no other replay is under way, and its webhooks stay what they are.
+ * Starts a new run for a tenant's events wherever they are due one, in a few statements for all of them: records that have
+ * ended go back to the queue, without an owner; records in the queue begin their next run and keep their owner. The tenant is
+ * locked, so no other replay is in progress, and its webhooks do not change.
  *
- * @param seqs in their order
+ * @param seqs in ascending order
  */
 export async function requeueEvents(
   { numbers, node }: Pick<Connection, "numbers" | "node">,
@@ -81,7 +81,7 @@ export async function requeueEvents(
     const { type = null, orderingKey = null, payloadErased = false } = events.get(eventSeq) ?? {};
     const change = requeue(held, { type, payloadErased, records }, replay, tx);
     for (const { webhook, returnsTo } of change.added) {
-      // All records of an event have the same one.
+      // All records of an event have the same type hash.
       const typeHash = records[0]?.typeHash ?? null;
       const place = lines.join(webhook.key, orderHashFor(webhook, orderingKey));
       all.added.push({ eventSeq, webhookKey: webhook.key, typeHash, returnsTo, ...place });
@@ -156,7 +156,7 @@ async function eventsOf(
   return new Map(rows.map(({ seq, ...event }) => [seq, event]));
 }
 
-/** Also of webhooks that are not ordered any more, in whose lines records of these events may stand. */
+/** Also locks webhooks that are no longer ordered, since records of these events may still be in their lines. */
 async function lockLinesOf(
   tx: WriteTransaction,
   { webhooks }: HeldTenant,
@@ -178,8 +178,8 @@ const recordColumns = `key::float8 as key, event_seq::float8 as "eventSeq", webh
   failure_key::float8 as "failureKey"`;
 
 /**
- * The records of events, by event. First those in the queue: whoever settles one at this moment is waited for, and what has
- * then left the queue is found where it went, by a statement that begins after that.
+ * The records of events, by event. Those in the queue come first: this waits for anyone settling one at this moment, and a
+ * record that has then left the queue is found where it went, by a statement that begins after that.
  */
 async function lockRecords(
   { run }: WriteTransaction,
@@ -223,14 +223,14 @@ interface Run {
 
 type Place = Pick<FoundRecord, "eventSeq" | "key">;
 
-/** For `unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)` of a tenant. */
+/** A tenant's records, for `unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)`. */
 const placesOf = (tenantKey: number, records: readonly Place[]) => [
   tenantKey,
   arrayText(records.map(({ eventSeq }) => eventSeq)),
   arrayText(records.map(({ key }) => key)),
 ];
 
-/** In the history, and the range of numbers that they lie in: by it partitions are left out. */
+/** Records in history, plus the range of their event numbers, which excludes partitions. */
 const endedPlacesOf = (tenantKey: number, records: readonly Place[]) => {
   const seqs = records.map(({ eventSeq }) => eventSeq);
   return [
@@ -244,7 +244,7 @@ const removeText = `delete from delivery using unnest($2::bigint[], $3::bigint[]
   where delivery.tenant_key = $1::bigint and delivery.event_seq = given.event_seq and delivery.key = given.key
     and delivery.event_seq between $4::bigint and $5::bigint`;
 
-/** Of records that are locked; each found as by `placesInQueue`. */
+/** Takes locked records; each is found as by `placesInQueue`. */
 export const overtakeText = `update pending set run = run + 1, attempts_in_run = 0, replay_key = $5::bigint,
     before = given.before, order_hash = given.order_hash, next_attempt_at = case when is_held_back then 0 else $4::bigint end,
     owner = case when is_held_back then ${heldBack} else nullif(owner, ${heldBack}) end
@@ -262,7 +262,7 @@ const placesInLines = (records: readonly PlaceInLine[]) => [
 
 const beforesOf = (records: readonly Returnable[]) => arrayText(records.map(({ returnsTo }) => beforeText(returnsTo)));
 
-/** Those that are in the queue: their next run begins now, and the attempt of the one before finds that it is late. */
+/** Records in the queue: their next run begins now, and an attempt of the previous run will find that it is late. */
 async function overtakeRuns(
   { run }: WriteTransaction,
   records: readonly (Place & Returnable & PlaceInLine)[],
@@ -273,7 +273,7 @@ async function overtakeRuns(
   await run(overtakeText, [...placesOf(to.tenantKey, records), ...values]);
 }
 
-/** From the history back to the queue. */
+/** Moves records from history back to the queue. */
 async function moveBack(
   { run }: WriteTransaction,
   records: readonly (Place & Returnable & PlaceInLine)[],
@@ -304,7 +304,7 @@ async function remove({ run }: WriteTransaction, tenantKey: number, records: rea
   await run(removeText, endedPlacesOf(tenantKey, records));
 }
 
-/** New ones. Attempts of an earlier record for the same URL, removed and registered again, go on counting. */
+/** Adds new records. Attempts of an earlier record for the same URL, removed and registered again, still count. */
 async function add(
   { run }: WriteTransaction,
   records: readonly (Place & Changes["added"][number])[],

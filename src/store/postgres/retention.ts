@@ -29,7 +29,7 @@ export const oldEventsText = (kind: AccountChoice["kind"], withPayload: boolean)
 
 export const lookedToText = `select seq::float8 as seq ${inOneLook} limit 1 offset ${eventsInOneLook - 1}`;
 
-/** In the order of the events: attempts lie by them. */
+/** In the order of the events, next to which attempts are stored. */
 export const keptAnswersText = `select tenant_key::float8 as "tenantKey", event_seq::float8 as "eventSeq", key::float8 as key,
     webhook_key::float8 as "webhookKey", status_code between 200 and 299 and response_body is not null as "isKept"
   from attempt where event_seq >= $1::bigint and (event_seq, tenant_key, key) > ($1::bigint, $2::bigint, $3::bigint)
@@ -55,10 +55,10 @@ const keptOtherwiseText = `select key::float8 as "tenantKey", own_retention_days
   from tenant where (own_retention_days is not null or own_payload_days is not null or own_storage_bytes is not null)
     and deleted_at is null`;
 
-/** Of rows with their headers and entries in indexes; PostgreSQL stores what is long outside of them, and compresses it. */
+/** Sizes of rows with their headers and index entries; PostgreSQL stores long values outside the row, and compresses them. */
 const rowSizes: RowSizes = { event: 90, record: 210, attempt: 130 };
 
-/** Of those that have ended, which nearly all have. */
+/** Measures records that have ended, which nearly all have. */
 export const measuredText = `
   select d.event_seq::float8 as "eventSeq", records::int as records, "eventBytes"::float8 as "eventBytes",
     coalesce(length(d.error_reason), 0) + 4 * coalesce(length(d.error_code), 0) as "recordBytes",
@@ -87,7 +87,7 @@ interface OldRecordRow {
 
 const ofThese = `tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint`;
 
-/** What waits, and then what has ended: a record goes from the one to the other alone, as the account is locked. */
+/** Waiting records first, then ended ones: as the account is locked, a record can only move from the former to the latter. */
 export const oldRecordsTexts = [
   `select event_seq::float8 as seq, 0 as state, null::float8 as "finishedAt", null::float8 as "failureKey"
      from pending where ${ofThese}`,
@@ -98,7 +98,7 @@ export const oldRecordsTexts = [
 export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">): RetentionVerbs {
   type Ended = ReadonlyMap<number, OldRecord[]>;
 
-  /** Of those that have ended, in one transaction. */
+  /** Works on those events that have ended, in one transaction. */
   const ofEnded = (
     tenantKey: number,
     seqs: readonly number[],

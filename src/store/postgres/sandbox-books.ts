@@ -5,7 +5,7 @@ import type { Connection } from "./connection.ts";
 import * as t from "./sandbox-schema.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-/** What the built-in payment processor remembers. Its rows belong to no tenant, as they would elsewhere. */
+/** What the built-in payment processor remembers. Its rows belong to no tenant, as with a processor elsewhere. */
 export function createSandboxBooks({ pool, writes }: Pick<Connection, "pool" | "writes">): SandboxBooks {
   async function find(where: ReturnType<typeof eq>): Promise<SandboxTransaction | null> {
     const [found] = await pool.db.select().from(t.sandboxTransaction).where(where);
@@ -33,7 +33,7 @@ export function createSandboxBooks({ pool, writes }: Pick<Connection, "pool" | "
 
     moveTransaction: (reference, from, { state, cardToken, reason, paidAt }, card) =>
       writes.submit(async ({ db }) => {
-        // Of two that come together the second one waits for the row, and compares with what the first one made of it.
+        // Of two concurrent moves the second waits for the row, and compares with what the first one made of it.
         const moved = await db
           .update(t.sandboxTransaction)
           .set({ state, cardToken, reason, paidAt })
@@ -55,7 +55,7 @@ export function createSandboxBooks({ pool, writes }: Pick<Connection, "pool" | "
   };
 }
 
-/** The sandbox forgets whom a closed billing account belonged to; in the transaction that closes it. */
+/** Makes the sandbox forget whom a closed billing account belonged to, in the transaction that closes it. */
 export async function forgetSandboxCustomer({ db }: WriteTransaction, accountKey: number): Promise<void> {
   const { reference, cardToken } = t.sandboxTransaction;
   const references = db

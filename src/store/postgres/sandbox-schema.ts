@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { boolean, check, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { whole } from "./columns.ts";
 
-/** The tables of the built-in payment processor. They hang on nothing of ours, as if they were another's. */
+/** The tables of the built-in payment processor. They refer to none of ours, as if they were somebody else's. */
 
 /** A payment as the built-in processor knows it. */
 export const sandboxTransaction = pgTable(
@@ -16,7 +16,7 @@ export const sandboxTransaction = pgTable(
     amountKobo: whole("amount_kobo").notNull(),
     returnUrl: text("return_url").notNull(),
     cancelUrl: text("cancel_url").notNull(),
-    /** The card that paid it, or is about to. */
+    /** The card that has paid, or is about to. */
     cardToken: text("card_token"),
     reason: text("reason"),
     createdAt: whole("created_at").notNull(),

@@ -15,15 +15,15 @@ import type { DisabledReason } from "../../domain/failing-webhook.ts";
 import { bytes, whole } from "./columns.ts";
 
 /**
- * The PostgreSQL schema: what is written now and then. What every event touches is in `event-schema.ts`; why an index is
- * there is said in the SQLite schema, whose tables these are. Migrations are generated from these files (`bun run
- * db:generate:postgres`); partitions, `include` and storage parameters are added to them by hand, as drizzle has no words
- * for those.
+ * The PostgreSQL schema: the tables that are written now and then. Those that every event touches are in `event-schema.ts`;
+ * the reasons for the indexes are in the SQLite schema, which has the same tables. Migrations are generated from these files
+ * (`bun run db:generate:postgres`); partitions, `include` and storage parameters are added to them by hand, because drizzle
+ * cannot express those.
  *
- * What belongs to a tenant has it in its primary key, so that the tables could be spread over servers by it.
+ * Everything that belongs to a tenant has the tenant in its primary key, so that the tables could be sharded by it.
  */
 
-/** One row: a known text, sealed with the master key. A key that does not open it belongs to another database. */
+/** One row: a known text, sealed with the master key. A key that cannot open it belongs to another database. */
 export const vaultCheck = pgTable(
   "vault_check",
   {
@@ -40,7 +40,7 @@ export const tenant = pgTable(
     id: text("id").notNull(),
     name: text("name").notNull(),
     email: text("email").notNull(),
-    /** The e-mail in lower case while it is a login id, which it is on paid tiers only. */
+    /** The e-mail in lower case while it is a login id, which is the case on paid tiers only. */
     loginEmail: text("login_email"),
     tier: text("tier", { enum: ["free", "pro", "business", "enterprise"] }).notNull(),
     enforcedTier: text("enforced_tier", { enum: ["free", "pro", "business", "enterprise"] }),
@@ -50,19 +50,22 @@ export const tenant = pgTable(
     operatorSuspendedAt: whole("operator_suspended_at"),
     paymentSuspendedAt: whole("payment_suspended_at"),
     pastDueAt: whole("past_due_at"),
-    /** What the operator has set instead of the plan's; null: the plan's. */
+    /** What the operator has set instead of the plan's values; null: the plan's. */
     ownEventsPerMonth: whole("own_events_per_month"),
     ownWebhooks: whole("own_webhooks"),
-    /** 0: for ever. Null: as long as those of any. */
+    /** 0: forever. Null: the server's setting applies. */
     ownRetentionDays: integer("own_retention_days"),
     ownPayloadDays: integer("own_payload_days"),
     ownStorageBytes: whole("own_storage_bytes"),
     /** Since when its events have taken more than that. */
     storageFullAt: whole("storage_full_at"),
-    /** The last event whose payload was erased before the event; null: none was. No field of `Tenant`. */
+    /** The last event whose payload was erased before the event itself; null: none. Not a field of `Tenant`. */
     payloadsErasedTo: whole("payloads_erased_to"),
     deletedAt: whole("deleted_at"),
-    /** Grows with every change of the account, its webhooks and its API keys: what a node keeps of them names the one it read. */
+    /**
+     * Incremented by every change of the account, its webhooks and its API keys: what a node keeps of them carries the
+     * version it read.
+     */
     version: integer("version").notNull().default(1),
   },
   (t) => [
@@ -81,8 +84,8 @@ export const tenant = pgTable(
 );
 
 /**
- * Accounts whose rows are gone. What other nodes were accepting for one as it was deleted may have come after that, so they
- * are looked for once more.
+ * Accounts whose rows have been erased. What other nodes were accepting for one when it was deleted may have been written
+ * afterwards, so its rows are searched for once more.
  */
 export const erasedTenant = pgTable("erased_tenant", {
   tenantKey: whole("tenant_key").primaryKey(),
@@ -106,7 +109,7 @@ export const apiKey = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),
-    // Asked without the tenant, whom it tells.
+    // Looked up without the tenant, which it identifies.
     uniqueIndex("api_key_by_hash").on(t.hash),
   ],
 );
@@ -147,7 +150,7 @@ export const signingSecret = pgTable(
   ],
 );
 
-/** Session tokens that were logged out before their end. */
+/** Session tokens that were logged out before they expired. */
 export const endedSession = pgTable(
   "ended_session",
   {
@@ -157,7 +160,7 @@ export const endedSession = pgTable(
   (t) => [index("ended_session_by_expiry").on(t.expiresAt)],
 );
 
-/** From where an account was logged in to of late: such an address is not shut out by strangers' failures. */
+/** Addresses from which an account has logged in recently: such an address is not locked out by strangers' failures. */
 export const loginAddress = pgTable(
   "login_address",
   {
@@ -171,8 +174,8 @@ export const loginAddress = pgTable(
 );
 
 /**
- * A removed webhook keeps its row as long as a record or an attempt names it, for they show its URL; one that was never used
- * goes at once. Registering the URL again makes a new row.
+ * A removed webhook keeps its row as long as a record or an attempt refers to it, because they show its URL; one that was
+ * never used is deleted immediately. Registering the URL again creates a new row.
  */
 export const webhook = pgTable(
   "webhook",
@@ -187,20 +190,20 @@ export const webhook = pgTable(
     position: integer("position").notNull(),
     createdAt: whole("created_at").notNull(),
     removedAt: whole("removed_at"),
-    /** Removed or disabled, and no record waits for it any more. */
+    /** Removed or disabled, and no record waits for it any longer. */
     drained: boolean("drained").notNull().default(false),
-    /** Whether it ever had a record; null: to be found out (`webhook-use.ts` of SQLite). */
+    /** Whether it ever had a record; null: not known yet (`webhook-use.ts` of SQLite). */
     used: boolean("used"),
     /** Patterns as JSON; null: it takes every event. */
     eventTypes: text("event_types"),
-    /** Its deliveries wait. */
+    /** Its deliveries are on hold. */
     paused: boolean("paused").notNull().default(false),
-    /** Most attempts that start in a second, and at once; null: as of any. */
+    /** The most attempts that start in a second, and that run at a time; null: the server's limits. */
     rateLimit: integer("rate_limit"),
     maxConcurrency: integer("max_concurrency"),
-    /** Headers of the tenant's own on its deliveries. */
+    /** The tenant's own headers on its deliveries. */
     sealedHeaders: bytes("sealed_headers"),
-    /** Of these four: see `Failing`. Null: it is well. */
+    /** For these four see `Failing`. Null: it is not failing. */
     failingSince: whole("failing_since"),
     goneInARow: integer("gone_in_a_row"),
     toldAt: whole("told_at"),
@@ -213,7 +216,7 @@ export const webhook = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),
-    // Lists filtered by a webhook name it in either way, also a removed one.
+    // Lists filtered by a webhook may name it either way, and may name a removed one.
     index("webhook_by_url").on(t.tenantKey, t.url),
     index("webhook_by_id").on(t.tenantKey, t.id),
     index("webhook_to_judge").on(t.tenantKey, t.key).where(sql`${t.removedAt} is not null and ${t.used} is null`),
@@ -224,7 +227,7 @@ export const webhook = pgTable(
       .where(sql`${t.disabledAt} is not null and ${t.removedAt} is null and not ${t.drained}`),
     index("webhook_failing").on(t.failingSince).where(sql`${t.failingSince} is not null`),
     index("webhook_by_tenant").on(t.tenantKey, t.position),
-    // Removed ones stay, so an account that changes its list often has many; reading the list must not walk through them.
+    // Removed webhooks stay, so an account that changes its list often has many; reading the list must not walk through them.
     index("webhook_registered").on(t.tenantKey, t.position).where(sql`${t.removedAt} is null`),
     uniqueIndex("webhook_url_once").on(t.tenantKey, t.url).where(sql`${t.removedAt} is null`),
   ],
@@ -239,13 +242,13 @@ export const replay = pgTable(
       .notNull()
       .references(() => tenant.key),
     kind: text("kind", { enum: ["single", "timeline", "all", "failed"] }).notNull(),
-    /** As JSON, and as `cutLabel` has it, when it is long; `labelKey` then leads to the whole. */
+    /** JSON; a long label is shortened by `cutLabel`, and `labelKey` then leads to the whole. */
     label: text("label").notNull(),
-    /** No foreign key, for the reason that is said at `event`. Null in rows that are older than it, whatever their label. */
+    /** No foreign key, for the reason given at `event`. Null in rows older than this column, whatever their label. */
     labelKey: whole("label_key"),
     /** `queued`: every record is in the queue, and some have not ended. */
     phase: text("phase", { enum: ["waiting", "queueing", "queued", "completed", "cancelled"] }).notNull(),
-    /** The events of the selection lie in fromSeq..toSeq; the cursor is the last one that has been queued. */
+    /** The selected events are in fromSeq..toSeq; the cursor is the last one that has been queued. */
     fromSeq: whole("from_seq").notNull(),
     toSeq: whole("to_seq").notNull(),
     cursorSeq: whole("cursor_seq").notNull(),
@@ -265,7 +268,7 @@ export const replay = pgTable(
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),
     uniqueIndex("replay_by_id").on(t.tenantKey, t.id),
-    // Not "<> 'single'": whoever looks for the next turn by that would walk through this one instead of its own.
+    // Not "<> 'single'": with that, looking for the next turn would walk through this index instead of its own.
     index("replay_of_day").on(t.tenantKey, t.createdAt).where(sql`${t.kind} in ('timeline', 'all', 'failed')`),
     index("replay_to_return").on(t.key).where(sql`${t.isReturning}`),
     index("replay_to_queue").on(t.tenantKey, t.key).where(sql`${t.phase} in ('waiting', 'queueing', 'queued')`),
@@ -273,7 +276,7 @@ export const replay = pgTable(
   ],
 );
 
-/** Long labels of replays, each once for an account, however many of its replays carry it. */
+/** Long labels of replays, each stored once per account, however many of its replays carry it. */
 export const replayLabel = pgTable(
   "replay_label",
   {
@@ -283,15 +286,15 @@ export const replayLabel = pgTable(
       .references(() => tenant.key),
     /** SHA-256 of the label. */
     hash: bytes("hash").notNull(),
-    /** As JSON, as a label may have characters that no text has here. */
+    /** JSON, because a label may contain characters that a text cannot hold here. */
     text: text("text").notNull(),
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.key] }), uniqueIndex("replay_label_once").on(t.tenantKey, t.hash)],
 );
 
 /**
- * Remembered 202s of requests with an `Idempotency-Key`. Here and below the tenant is no foreign key: to check it, each
- * insert would lock the tenant's row, which the rare verbs lock for themselves.
+ * Remembered 202s of requests with an `Idempotency-Key`. Here and below the tenant is not a foreign key: to check it, each
+ * insert would lock the tenant's row, which the rare verbs need to lock exclusively.
  */
 export const idempotency = pgTable(
   "idempotency",
@@ -300,7 +303,7 @@ export const idempotency = pgTable(
     key: text("key").notNull(),
     /** SHA-256 over path and body. */
     fingerprint: bytes("fingerprint").notNull(),
-    /** The event ids of the answer, joined by a space. */
+    /** The event ids of the response, joined by spaces. */
     eventIds: text("event_ids").notNull(),
     createdAt: whole("created_at").notNull(),
   },
@@ -308,15 +311,15 @@ export const idempotency = pgTable(
 );
 
 /**
- * What the deliveries of a replay came to, of each lane its own counts, as in `usage`. They go to the replay's row when it
- * ends.
+ * How the deliveries of a replay ended, counted separately by each lane, as in `usage`. The counts move to the replay's row
+ * when it ends.
  */
 export const replayCount = pgTable(
   "replay_count",
   {
     tenantKey: whole("tenant_key").notNull(),
     replayKey: whole("replay_key").notNull(),
-    /** Of the lane. */
+    /** Slot of the lane. */
     slot: smallint("slot").notNull(),
     delivered: whole("delivered").notNull(),
     failed: whole("failed").notNull(),
@@ -325,29 +328,29 @@ export const replayCount = pgTable(
   (t) => [primaryKey({ columns: [t.tenantKey, t.replayKey, t.slot] })],
 );
 
-/** What happened in one minute of one tenant, for charts. */
+/** What happened in one minute for one tenant, for charts. */
 export const stat = pgTable(
   "stat",
   {
     tenantKey: whole("tenant_key").notNull(),
     /** Minutes since the Unix epoch. */
     minute: integer("minute").notNull(),
-    /** Of the node that counted, as several write at once. A minute is their sum. */
+    /** Slot of the node that counted, since several write concurrently. A minute is the sum of its rows. */
     slot: smallint("slot").notNull(),
     accepted: integer("accepted").notNull(),
     delivered: integer("delivered").notNull(),
     failed: integer("failed").notNull(),
     attempts: integer("attempts").notNull(),
     /**
-     * Response times of the attempts, as `writeHistogram` has them. With a row of its own for each latency bucket, a week of
-     * a busy tenant was 150,000 rows more, and its chart took 58 ms; 8 this way (84 and 28 beside 49 tenants as busy).
+     * Response times of the attempts, in the form of `writeHistogram`. With a separate row for each latency bucket, a week of
+     * a busy tenant was 150,000 rows more, and its chart took 58 ms; 8 this way (84 and 28 next to 49 tenants as busy).
      */
     latency: text("latency").notNull().default("[]"),
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.minute, t.slot] })],
 );
 
-/** As `stat`, of one webhook, also of a removed one. */
+/** Like `stat`, for one webhook, including removed ones. */
 export const webhookStat = pgTable(
   "webhook_stat",
   {
@@ -363,14 +366,14 @@ export const webhookStat = pgTable(
   (t) => [primaryKey({ columns: [t.tenantKey, t.webhookKey, t.minute, t.slot] })],
 );
 
-/** Events of a tenant that were not accepted, by month and reason; of every slot its own row, as in `stat`. */
+/** Events of a tenant that were not accepted, by month and reason; each slot has its own row, as in `stat`. */
 export const refusedEvents = pgTable(
   "refused_events",
   {
     tenantKey: whole("tenant_key").notNull(),
-    /** As `utcMonth` has it. */
+    /** In the form of `utcMonth`. */
     month: integer("month").notNull(),
-    /** As `RefusalReason` has it. */
+    /** One of `RefusalReason`. */
     reason: text("reason").notNull(),
     slot: smallint("slot").notNull(),
     events: whole("events").notNull(),

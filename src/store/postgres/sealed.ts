@@ -12,7 +12,7 @@ import { arrayText, packBytes } from "./parameters.ts";
 
 type SealedRow = Omit<SealedValue, "sealed"> & { readonly sealed: Uint8Array | null };
 
-/** In the order of the primary key. */
+/** In primary-key order. */
 function sliceText(place: SealedPlace): string {
   const columns = `own.key::float8 as key, own.${sealedColumns[place]} as sealed, owner.id as "ownerId"`;
   if (place === "saved_card") {
@@ -47,7 +47,7 @@ const valuesOf = (values: readonly Resealed[]) => {
 };
 
 /**
- * Also of nodes whose lease has run out, and that nobody has rescued yet: with their next heartbeat they live again. One that
+ * Includes nodes whose lease has run out and that nobody has rescued yet: their next heartbeat brings them back. A node that
  * joins waits for this transaction, and then finds what it has written.
  */
 const nodesWithout: Readonly<Record<KeyOfAll["by"], string>> = {
@@ -75,7 +75,7 @@ export function sealingVerbs({ pool, writes }: Pick<Connection, "pool" | "writes
 
     replaceKeyCheck: (was, is, { keyId, by }) =>
       writes.submit(async (tx) => {
-        // Nobody joins, and no heartbeat says anything else, until this is committed.
+        // Until this is committed, nobody joins and no heartbeat says anything different.
         await tx.run("lock table node in share row exclusive mode");
         const without = await tx.run<{ name: string }>(nodesWithout[by], [keyId]);
         if (without.length > 0) return { kind: "missing", nodes: without.map(({ name }) => name) } as const;

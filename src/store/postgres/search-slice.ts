@@ -3,7 +3,7 @@ import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
 import { pagePlaces, type RecordFilter, type RecordPlace } from "./record-walks.ts";
 
-/** Each is looked up in the partition that it lies in. What may be found by its id comes back as well. */
+/** Each is looked up in the partition that it is in. When the id may match, too, all of them are returned. */
 export const foundText = `select event.seq::float8 as seq, id_tail as "idTail", "isFound"
   from unnest($2::bigint[]) as given (seq) cross join lateral (
     select seq, id_tail, position($3::bytea in payload) > 0 or position($4::bytea in payload) > 0 as "isFound"

@@ -21,7 +21,7 @@ import type { Numbers } from "./numbers.ts";
 import { arrayText, numbersOf, packBytes } from "./parameters.ts";
 import type { Pool, Transaction, Value } from "./pool.ts";
 
-/** Goes on. */
+/** The record goes on waiting. */
 const waits = 0;
 const stateColumn = { PENDING: waits, ...endedStates } as const satisfies Record<DeliveryState, number>;
 
@@ -32,9 +32,9 @@ const given = `unnest($4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::i
     started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length, failure_key, head, i)`;
 
 /**
- * Of a tenant that is still as it is kept, a record that is still what this node was given to attempt. Each is looked up
- * (`offset 0`), and then found by its place: of a queue that was empty when it was vacuumed, the planner would walk all, and
- * compare each record with all that is given.
+ * For a tenant that is still as kept, finds the records that are still what this node was given to attempt. Each is looked up
+ * (`offset 0`), and then found by its place: for a queue that was empty when it was vacuumed, the planner would walk all of
+ * it, and compare each record with all that is given.
  */
 const foundText = `select given.*, record.place, record.before_key from m, ${given} cross join lateral (
     select pending.ctid as place, pending.failure_key as before_key from tenant join pending on pending.tenant_key = tenant.key
@@ -42,10 +42,13 @@ const foundText = `select given.*, record.place, record.before_key from m, ${giv
       and pending.event_seq = given.event_seq and pending.key = given.key
       and pending.run = given.run and pending.owner = $2::int offset 0) record`;
 
-/** Another may have written it meanwhile. Its keys would not differ, and comparing them would have it found by them. */
+/**
+ * Another writer may have changed it meanwhile. Its keys would be the same, and comparing them would make the planner search
+ * by them.
+ */
 const isStill = "pending.ctid = found.place and pending.run = found.run and pending.owner = $2::int";
 
-/** What groups count of it: see `movesOf`. */
+/** What groups count for it: see `movesOf`. */
 const movedText = `select tenant_key, before_key as failure_key, event_seq, -1 as waiting, 0 as failed, 0 as at
     from ended where before_key is not null
   union all select tenant_key, before_key, event_seq, -1, 0, 0 from retried where before_key is not null
@@ -61,8 +64,8 @@ const attemptOf = (name: string) => `select event_seq, tenant_key, attempt_key, 
   from ${name}`;
 
 /**
- * Settles what nearly every attempt is: of a record that is as the queue gave it out. What each of them does to its record
- * was decided on what is kept; what the statement does not find so is left out.
+ * Settles what nearly every attempt is: one for a record that is still as the queue gave it out. What each attempt does to
+ * its record was decided on what is kept; where the statement finds something else, the attempt is left out.
  */
 export const settleText = `with m as (${markText}),
   found as materialized (${foundText}),
@@ -128,7 +131,7 @@ export interface SettleLaneOptions extends Growth {
   readonly numbers: Numbers;
   readonly groups: KnownGroups;
   moment(): Moment;
-  /** Runs of these have ended; awaited before anybody is answered. */
+  /** Called when runs of these have ended; awaited before anybody is answered. */
   onEnded(replays: readonly ReplayRef[]): Promise<void>;
 }
 
@@ -136,7 +139,7 @@ interface PlannedSettlement {
   readonly settlement: Settlement;
   readonly version: number;
   readonly becomes: SettledRecord;
-  /** What the record has failed with. */
+  /** The failure that the record counts under. */
   readonly group: DescribedGroup | null;
   readonly attempt: AttemptRef;
 }
@@ -150,7 +153,7 @@ export function settleLane({
   mayGrow,
   onEnded,
 }: SettleLaneOptions): Pick<LaneOptions<Settlement, LaneSettlement>, "write" | "recall"> {
-  /** Of the batch under way. */
+  /** The plan of the batch in progress. */
   let planned: readonly (PlannedSettlement | null)[] = [];
 
   function plan(settlement: Settlement, { orderedNow }: Moment): PlannedSettlement | null {
@@ -176,7 +179,7 @@ export function settleLane({
     return { settled: new Set(numbersOf(row.settled).map((i) => given[i - 1] ?? null)), released: new Set() };
   }
 
-  /** With what follows them in their lines. */
+  /** Also releases what follows these records in their lines. */
   const writeHeads = (
     given: readonly PlannedSettlement[],
     values: readonly Value[],
@@ -192,7 +195,7 @@ export function settleLane({
       return { ...written, released: new Set(released.map(({ webhookKey }) => webhookKey)) };
     });
 
-  /** @param released webhooks of which another delivery is due; null: it is not known of which */
+  /** @param released webhooks that now have another delivery due; null: it is not known which */
   async function outcomesOf(
     isSettled: (i: number) => boolean,
     released: ReadonlySet<number> | null,
@@ -248,7 +251,7 @@ interface Written {
   readonly released: ReadonlySet<number>;
 }
 
-/** The line of which the head ends. */
+/** The line whose head ends. */
 function headOf({ settlement, becomes }: PlannedSettlement): Line | null {
   const { webhookKey, orderHash } = settlement.delivery;
   return orderHash === null || becomes.state === "PENDING" ? null : { webhookKey, orderHash };
@@ -287,7 +290,7 @@ function valuesOf(planned: readonly PlannedSettlement[], mark: MarkValues, keeps
   ];
 }
 
-/** Each once. */
+/** Without duplicates. */
 function groupsOf(planned: readonly PlannedSettlement[]): DescribedGroup[] {
   const groups = new Map<string, DescribedGroup>();
   for (const { group } of planned) {

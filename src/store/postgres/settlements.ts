@@ -9,7 +9,7 @@ import { type LoadedBooks, loadCharge, writeBooks } from "./open-books.ts";
 
 type Verbs = Pick<BillingVerbs, "settleVerification" | "settleCharge" | "failCharge" | "awaitConfirmation">;
 
-/** What became of charges: each verb compares with what it finds, so that of two reports about one payment one counts. */
+/** The outcomes of charges: each verb compares with what it finds, so that of two reports about one payment only one counts. */
 export function settlementVerbs({ writes }: Connection): Verbs {
   async function settled(
     file: LoadedBooks,

@@ -5,19 +5,19 @@ import { faultOf, sqlStateOf } from "./faults.ts";
 import { createPool, statementTimeoutMs } from "./pool.ts";
 import { whilePassing } from "./until-answered.ts";
 
-/** What a server says of itself and of the way to it. */
+/** What a server reports about itself and about the connection to it. */
 export interface ServerFacts {
   /** As `server_version_num`: 170010 is 17.10. */
   readonly version: number;
   readonly inRecovery: boolean;
   readonly readOnly: boolean;
   readonly fsync: boolean;
-  /** Anything but `off` is on this server's disk when a commit is answered. */
+  /** With anything but `off`, a commit is on this server's disk when it is answered. */
   readonly synchronousCommit: string;
   readonly encoding: string;
-  /** Whether what a connection sets is still set while others are in a transaction. */
+  /** Whether settings made on a connection persist while others are in a transaction. */
   readonly settingsLast: boolean;
-  /** Whether the deadline that the client asks for as it connects is in force. */
+  /** Whether the deadline that the client requests when it connects is in force. */
   readonly deadlineHolds: boolean;
 }
 
@@ -26,7 +26,7 @@ const variable = "POSTRIDER_DATABASE_URL";
 /** A pooler does not know a setting that the connection asks for. */
 const connectionNotTaken = "08P01";
 
-/** What keeps the program from relying on such a server, and what to do; null: nothing. */
+/** What makes such a server unreliable for the program, and what to do; null: nothing. */
 export function problemOf(
   facts: ServerFacts,
   durability: "required" | "waived" = "required",
@@ -62,13 +62,13 @@ export function problemOf(
 export interface StartCheckOptions {
   url: string;
   clock: Clock;
-  /** `waived`: fsync and synchronous_commit may be off. Only tests do without what they promise. @default "required" */
+  /** `waived`: fsync and synchronous_commit may be off. Only tests do without what these promise. @default "required" */
   durability?: "required" | "waived";
-  /** What the URL was given by, for whoever has to correct it. @default "POSTRIDER_DATABASE_URL" */
+  /** The name of the setting that the URL came from, for whoever has to correct it. @default "POSTRIDER_DATABASE_URL" */
   setting?: string;
 }
 
-/** @throws StartupError when the server cannot be reached or not be relied on, with what to do */
+/** @throws StartupError when the server cannot be reached or is not reliable, with what to do */
 export async function checkServer({ url, clock, durability, setting = variable }: StartCheckOptions): Promise<void> {
   const server = addressOf(url, setting);
   let facts: ServerFacts;
@@ -93,9 +93,9 @@ export function addressOf(url: string, setting: string = variable): string {
 }
 
 /**
- * Two connections, so that a pooler that gives them to whoever has a transaction shows it.
+ * Uses two connections, so that a pooler that shares connections by transaction gives itself away.
  *
- * @throws the driver's own error, which says more of a connection than the pool's
+ * @throws the driver's own error, which says more about a connection than the pool's
  */
 async function factsOf({ url, clock }: { url: string; clock: Pick<Clock, "after"> }): Promise<ServerFacts> {
   let cause: unknown;
@@ -138,7 +138,7 @@ const isStarting = (error: unknown) => sqlStateOf(error) === "57P03";
 const isPassing = (error: unknown) =>
   isStarting(error) || (faultOf(error) === "lost" && sqlStateOf(error) !== connectionNotTaken);
 
-/** What the server, or the way to it, says against a connection. */
+/** Why the server, or something on the way to it, refuses a connection. */
 function reasonOf(error: unknown, setting: string): string {
   const message = messageOf(error);
   const state = sqlStateOf(error);

@@ -10,15 +10,15 @@ import { oldMinutes } from "./old-minutes.ts";
 import { arrayText } from "./parameters.ts";
 import { webhookKeys } from "./record-walks.ts";
 
-/** Of every slot its own row, which whoever reads adds up. */
+/** Each slot has its own row; the reader adds them up. */
 export const minutesText = `select minute, accepted, delivered, failed, attempts, latency from stat
   where tenant_key = $1::bigint and minute between $2::int and $3::int`;
 
-/** As `minutesText`, of webhooks: nothing is accepted for one. */
+/** Like `minutesText`, for webhooks: nothing is accepted for those. */
 export const webhookMinutesText = `select minute, 0 as accepted, delivered, failed, attempts, latency from webhook_stat
   where tenant_key = $1::bigint and webhook_key = any($4::bigint[]) and minute between $2::int and $3::int`;
 
-/** One statement, so that both answers are of one moment; the oldest record is the last of an index. */
+/** One statement, so that both answers are as of one moment; the oldest record is at the end of an index. */
 export const waitingText = `select
   (select coalesce(sum(pending), 0)::float8 from usage where tenant_key = $1::bigint) as records,
   (select event_seq::float8 from pending where tenant_key = $1::bigint order by pending.event_seq limit 1) as "oldestSeq"`;
@@ -34,7 +34,7 @@ export const refusedText = `select reason, events::float8 as events from refused
   where tenant_key = $1::bigint and month = $2::int`;
 
 export function statVerbs({ pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">): StatVerbs {
-  /** What comes while a statement is under way goes together in the next. */
+  /** What arrives while a statement is running goes together into the next. */
   let next: { readonly deltas: StatDelta[]; readonly added: Promise<void> } | null = null;
   let underWay: Promise<unknown> = Promise.resolve();
 

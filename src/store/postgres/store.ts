@@ -65,32 +65,32 @@ import { webhookVerbs } from "./webhooks.ts";
 
 export interface PostgresOptions {
   url: string;
-  /** The time that events and records bear. */
+  /** The time that events and records carry. */
   clock: Clock;
-  /** What leases, deadlines and pauses go by. @default the machine's */
+  /** The clock for leases, deadlines and pauses. @default the machine's */
   machineClock?: Clock;
-  /** Has to open what is sealed in the store; without one that is not looked at. */
+  /** Must be able to open what is sealed in the store; without a vault this is not checked. */
   vault?: Vault;
-  /** Ids of the master keys that this server has at this moment; see `KeyOfAll`. */
+  /** Ids of the master keys that this server has at the moment; see `KeyOfAll`. */
   keys?(): string;
   /** @default always */
   mayGrow?: Growth["mayGrow"];
-  /** What people know this node by. @default the machine's name */
+  /** The name by which people know this node. @default the machine's name */
   nodeName?: string;
-  /** The mark of this node's last life, if that is known to have ended: what it owned is free at once. */
+  /** The mark of this node's previous life, if that is known to have ended: what it owned is freed immediately. */
   lastNode?: string | null;
-  /** Told the mark of each life, before it owns anything. */
+  /** Called with the mark of each life, before it owns anything. */
   noteNode?(mark: string): void;
   onCommit?(commit: { jobs: number; durationMs: number }): void;
-  /** Told what time the database has, before anything bears one and at each heartbeat. */
+  /** Called with the database's time, before anything is stamped with it and at each heartbeat. */
   onTime?(time: DatabaseTime): void;
-  /** Told of each heartbeat that the database has confirmed. */
+  /** Called for each heartbeat that the database has confirmed. */
   onBeat?(): void;
   onFailure?(failure: { operation: string; error: unknown }): void;
-  /** Told by how much the times of ids are ahead of the clock; else 0. */
+  /** Called with how far the times of ids are ahead of the clock; otherwise 0. */
   onAhead?(aheadMs: number): void;
   warn?(message: string): void;
-  /** Told of what the listener of changes threw. */
+  /** Called with what the listener of changes threw. */
   onDefect?(error: unknown): void;
   durability?: StartCheckOptions["durability"];
 }
@@ -98,23 +98,25 @@ export interface PostgresOptions {
 /** Connections for what lanes do not write. */
 const poolSize = 4;
 
-/** Of those, for transactions: reads and heartbeats go on, however many of them wait for each other's locks. */
+/**
+ * How many of those transactions may use: reads and heartbeats go on, however many transactions wait for each other's locks.
+ */
 const transactionsAtOnce = 3;
 
-/** And for what every delivery may need besides. */
+/** Further connections, for what every delivery may also need. */
 const hotPoolSize = 2;
 
 /** How long a vacuum of the queue may take. */
 const upkeepTimeoutMs = 10 * 60_000;
 
-/** How old what the metrics say of the database may be. */
+/** How old the metrics about the database may be. */
 const sizeMaxAgeMs = 60_000;
 const snapshotMaxAgeMs = 1_000;
 
-/** One accepts, one settles, and the row of one says whether the node may own (`ownership.ts`). */
+/** One accepts, one settles, and the row of the third says whether the node may own (`ownership.ts`). */
 const laneCount = 3;
 
-/** A node on a database, whose schema is made if there is none. @throws StartupError with what to do */
+/** Opens a node on a database, and creates the schema if there is none. @throws StartupError with what to do */
 export async function openPostgresStore({
   url,
   clock,
@@ -134,7 +136,7 @@ export async function openPostgresStore({
   durability,
 }: PostgresOptions): Promise<OpenedStore> {
   let isClosing = false;
-  // Connections that end with the store are no failures of it.
+  // Connections that end with the store are not failures of it.
   const tellFailure = (failure: { operation: string; error: unknown }) => {
     if (!isClosing) onFailure?.(failure);
   };
@@ -176,7 +178,7 @@ export async function openPostgresStore({
     onJoined(joined) {
       noteNode?.(joined.mark);
       lanes.beginAt(joined);
-      // It may have missed that.
+      // It may have missed that change.
       feed.tell({ kind: "master_key_changed" });
     },
     async heed(changes) {
@@ -184,7 +186,8 @@ export async function openPostgresStore({
         if ("tenantKey" in change) kept.forget(change.tenantKey);
         keys.heed(change);
       }
-      // What was decided on the state before, and is on its way to whoever starts attempts, comes before the changes.
+      // Decisions based on the state before, which are still on their way to whoever starts attempts, come before the
+      // changes.
       await Promise.all([lanes.underWay(), underWay.ended()]);
       await new Promise<void>((resolve) => setImmediate(resolve));
       for (const change of changes) feed.tell(change);
@@ -222,12 +225,12 @@ export async function openPostgresStore({
     onUnowned: node.tellUnowned,
     onFailure: failed("comparison"),
   });
-  // If it cannot be done now, it is when the lease has run out.
+  // If it cannot be done now, it is done when the lease has run out.
   if (lastNode !== null) await retireMarked(pool, lastNode).catch(failed("rescue"));
   await node.join();
   const figure = (options: Pick<KeptFigureOptions, "read" | "maxAgeMs">) => {
     const kept = createKeptFigure({ clock: machineClock, onFailure: failed("figure"), ...options });
-    // So that there is an answer when it is asked for.
+    // Makes an answer available for the first time it is asked for.
     kept.latest();
     return kept;
   };
@@ -307,18 +310,21 @@ export async function openPostgresStore({
     lease: node.lease,
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
     keptSecrets: (await masterKey?.kept(pool)) ?? {},
-    // The log is all databases' of the server, and only its administrators may see how long it is.
+    // The log is shared by all databases of the server, and only its administrators may see its size.
     sizes: () => ({ databaseBytes: size.latest(), logBytes: 0 }),
     oldestSnapshotSeconds: oldestSnapshot.latest,
   };
 
-  /** All that has to be there before this process is a node. It may be repeated. @returns the number of the last event */
+  /**
+   * Prepares everything that must exist before this process is a node. It may be repeated. @returns the number of the last
+   * event
+   */
   async function prepare(): Promise<number> {
     await heedMoveMark(pool);
     await masterKey?.verify(pool);
     await migrate({ url, clock: machineClock });
     await masterKey?.remember(pool);
-    // The first answer waits for the connection.
+    // The first answer has to wait for the connection.
     for (const _ of ["slow", "quick"]) onTime?.(await askTime(pool, machineClock));
     await makePartitions(pool, "month", clock.now());
     return lastSeqOf(pool);
@@ -349,7 +355,7 @@ async function lastSeqOf(pool: Pool): Promise<number> {
   return row?.last ?? 0;
 }
 
-/** The moments of this process: in order also when its clock steps back. */
+/** The moments of this process, in order even when its clock steps back. */
 function createMoments(clock: Clock): () => Moment {
   let latest = 0;
   return () => {

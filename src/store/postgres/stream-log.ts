@@ -8,16 +8,16 @@ import { createStreamOutbox, gap } from "./stream-outbox.ts";
 import type { StreamWatchers } from "./stream-watchers.ts";
 
 /**
- * The messages of a tenant, on any node: `<epoch>-<n>`, where the epoch is another one after a crash of the database.
+ * The messages of a tenant, on any node: `<epoch>-<n>`, where the epoch changes after a crash of the database.
  *
  *   append ─▶ outbox ─ each 50 ms ─▶ written, numbered under the lock of the tenant's head ─▶ notify
  *   tail: told, or each 250 ms ─▶ reads on from its number ─▶ channel ─▶ streams
  *
- * What a node reads it keeps in a channel, as the memory's log does; where messages are missing it begins another one,
- * behind all positions of before, so that every reader is told.
+ * A node keeps what it reads in a channel, as the in-memory log does; where messages are missing it begins a new channel,
+ * positioned after all earlier ones, so that every reader is told.
  */
 export interface SharedStreamLog extends StreamLog {
-  /** What came by `streamChannel`. */
+  /** Handles what came through `streamChannel`. */
   hear(tenantId: string): void;
   close(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export const streamChannel = "postrider_stream";
 
 const pollEveryMs = 250;
 const pauseAfterFailureMs = 2_000;
-/** How often it is found out who watches no more, and what is old is removed. */
+/** How often to find out who no longer watches, and to remove what is old. */
 const tidyEveryMs = 5_000;
 const keptFor = "2 minutes";
 
@@ -70,7 +70,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
   let cancelPoll: (() => void) | null = null;
   let cancelTidy = clock.after(tidyEveryMs, tidy);
 
-  /** @returns whether it did not fail */
+  /** @returns whether it succeeded */
   function run(step: () => Promise<void>): Promise<boolean> {
     const failed = (error: unknown) => {
       onFailure(error);
@@ -114,7 +114,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
 
   function createTail(tenantId: string, onMore: () => void): OpenTail {
     let channel = createChannel(0);
-    /** Position of the channel's first place. */
+    /** The position at which the channel begins. */
     let base = 0;
     let epoch = "";
     let lastRead = 0;
@@ -123,10 +123,10 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
     let reading: Promise<void> | null = null;
     let next: Promise<void> | null = null;
     const loading = load();
-    // Who asks whether it is ready is told of it, too.
+    // A caller of `ready` gets the error, too.
     loading.catch(() => {});
 
-    /** What is missing lies up to this number. */
+    /** @param since messages up to this number are missing */
     function beginAnew(since: number): void {
       base += channel.end + 1;
       channel = createChannel(since);
@@ -146,7 +146,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
       lastRead = id;
     }
 
-    /** The first time, and when the head is gone: the database has crashed, or another node has made it anew. */
+    /** The first time, and when the head is gone: the database has crashed, or another node has recreated it. */
     async function load(): Promise<void> {
       const { isFirst } = await watchers.begin(tenantId).catch(unavailable);
       const rows = await pool.read<Row>(loadText, [tenantId, channelMessages]);
@@ -154,7 +154,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
       if (!head) throw storageUnavailable("passing");
       const wasLoaded = isLoaded;
       epoch = head.epoch;
-      // While not every node knew, some messages were dropped.
+      // Before every node knew about the watcher, some messages were dropped.
       const isWhole = !isFirst && !wasLoaded && head.id !== null;
       beginAnew(isWhole && head.id !== null ? head.id - 1 : head.lastId);
       if (isWhole) for (const row of rows) push(row);
@@ -176,7 +176,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
       } while (rows.length === channelMessages && !isForgotten);
     }
 
-    /** One at a time; whoever comes while one is under way gets the one that begins after it. */
+    /** One at a time; a call made while one is in progress gets the one that begins after it. */
     function readOn(): Promise<void> {
       if (!isLoaded) return loading;
       if (reading === null) {
@@ -259,7 +259,7 @@ function unavailable(error: unknown): never {
 const headsText = `select tenant_id as "tenantId", epoch, last_id::float8 as "lastId" from stream_head
   where tenant_id = any($1::text[])`;
 
-/** The head and what is above a number, of one moment. */
+/** The head and everything above a number, as of one moment. */
 export const readText = `select h.epoch, h.last_id::float8 as "lastId", m.id::float8 as id, m.body
   from stream_head h left join lateral (
     select id, body from stream_message where tenant_id = h.tenant_id and id > $2::bigint order by id limit $3::int) m on true

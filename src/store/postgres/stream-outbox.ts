@@ -5,34 +5,34 @@ import { OutcomeUnknown } from "./faults.ts";
 import { packBytes } from "./parameters.ts";
 import type { Pool } from "./pool.ts";
 
-/** What this node has to say to those who watch, until it is written down: of each tenant together, each 50 ms. */
+/** What this node has to tell those who watch, until it is written: all of a tenant's together, every 50 ms. */
 export interface StreamOutbox {
-  /** @param make is called only if there is room; what it throws is thrown, and then nothing is added */
+  /** @param make is called only if there is room; if it throws, so does this, and nothing is added */
   add(tenantId: string, make: () => Uint8Array): void;
-  /** Writes down what was added of a tenant. @throws as `Pool.write` */
+  /** Writes what was added for a tenant. @throws as `Pool.write` */
   flush(tenantId: string): Promise<void>;
-  /** Nobody watches it any more. */
+  /** Called when nobody watches the tenant any longer. */
   drop(tenantId: string): void;
-  /** Writes down what was added, as far as the database answers. */
+  /** Writes what was added, as far as the database answers. */
   close(): Promise<void>;
 }
 
-/** Stands for messages that are missing: whoever reads on has to fetch all again. */
+/** Stands for missing messages: a reader that resumes has to fetch everything again. */
 export const gap = new Uint8Array(0);
 
 const writeEveryMs = 50;
 const pauseAfterFailureMs = 500;
-/** Of a tenant, on this node; beyond, its messages are left out for as long. */
+/** Per tenant, on this node; beyond that, its messages are left out for the time below. */
 export const mostPerSecond = 5_000;
 const leftOutForMs = 1_000;
 const atOnce = 1_000;
-/** Tenants that are written at a time. */
+/** How many tenants are written at a time. */
 const concurrency = 2;
 
 interface Waiting {
   messages: Uint8Array[];
   bytes: number;
-  /** How many were added in which second. */
+  /** The second that `inSecond` counts. */
   second: number;
   inSecond: number;
   isLeftOut: boolean;
@@ -42,7 +42,7 @@ interface Waiting {
 export interface StreamOutboxOptions {
   pool: Pick<Pool, "write">;
   clock: Pick<Clock, "after" | "monotonicMs">;
-  /** Others can read it now. */
+  /** Called when others can read it. */
   onWritten(tenantId: string): void;
   onFailure(error: unknown): void;
 }
@@ -52,7 +52,7 @@ export function createStreamOutbox({ pool, clock, onWritten, onFailure }: Stream
   const turns = createSemaphore(concurrency);
   let cancelTimer: (() => void) | null = null;
   let closed = false;
-  /** After a failure nothing is written before. */
+  /** After a failure, nothing is written before this time. */
   let restsUntilMs = 0;
 
   const secondNow = () => Math.floor(clock.monotonicMs() / 1_000);
@@ -76,7 +76,7 @@ export function createStreamOutbox({ pool, clock, onWritten, onFailure }: Stream
 
   function writeAll(): void {
     for (const [tenantId, one] of waiting) {
-      // It was told when it failed, and goes on after the rest.
+      // The failure was reported when it happened; writing resumes after the pause.
       if (one.messages.length > 0) flush(tenantId).catch(() => {});
       else if (!one.isLeftOut && one.flushing === null && one.second < secondNow()) waiting.delete(tenantId);
     }
@@ -96,7 +96,7 @@ export function createStreamOutbox({ pool, clock, onWritten, onFailure }: Stream
     return one.inSecond <= mostPerSecond && one.messages.length < mostPerSecond && one.bytes < channelBytes;
   }
 
-  /** Who watches is told once, when messages go on. */
+  /** Watchers are told once, when messages resume. */
   function leaveOut(one: Waiting): void {
     one.isLeftOut = true;
     one.messages = [];
@@ -118,7 +118,7 @@ export function createStreamOutbox({ pool, clock, onWritten, onFailure }: Stream
       } catch (error) {
         onFailure(error);
         restsUntilMs = clock.monotonicMs() + pauseAfterFailureMs;
-        // They may have been written, and may not.
+        // These may or may not have been written.
         const again = error instanceof OutcomeUnknown ? [gap] : batch;
         one.messages.unshift(...again);
         one.bytes += again.reduce((sum, message) => sum + message.length, 0);
@@ -127,7 +127,7 @@ export function createStreamOutbox({ pool, clock, onWritten, onFailure }: Stream
     }
   }
 
-  /** One at a time, so that what was added first gets the lower number. */
+  /** One at a time, so that what was added first gets the lower numbers. */
   async function flush(tenantId: string): Promise<void> {
     const one = waiting.get(tenantId);
     if (!one) return;
@@ -159,15 +159,15 @@ export function createStreamOutbox({ pool, clock, onWritten, onFailure }: Stream
       try {
         for (const tenantId of waiting.keys()) await flush(tenantId);
       } catch {
-        // It was told. The others would wait for the same deadline, one after the other.
+        // The failure has been reported. The others would wait for the same deadline, one after the other.
       }
     },
   };
 }
 
 /**
- * Numbers them while the head is locked, so numbers are in the order of the commits: who has read up to one has read all
- * below it. The tables are not logged, so no commit waits for the disk. Without a head nobody watches.
+ * Numbers messages while the head is locked, so numbers are in the order of the commits: a reader that has read up to one has
+ * read all below it. The tables are unlogged, so no commit waits for the disk. Without a head nobody watches.
  */
 export const writeText = `with head as (
     update stream_head set last_id = last_id + $2::int where tenant_id = $1 returning last_id - $2::int as before)
@@ -176,7 +176,7 @@ export const writeText = `with head as (
   from head, unnest($4::int[], $5::int[]) with ordinality as given(start, length, n)
   returning 1`;
 
-/** A gap for all who watch at another node than these. */
+/** Writes a gap for everyone who watches on a node other than these. */
 export const gapsText = `with head as (
     update stream_head set last_id = last_id + 1
     where tenant_id in (select tenant_id from stream_watch where incarnation <> all($1::int[]))

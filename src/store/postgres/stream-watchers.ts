@@ -5,34 +5,36 @@ import type { Pool } from "./pool.ts";
 import type { Writes } from "./writes.ts";
 
 /**
- * Which tenants' streams any node watches: the others write down messages of those alone. Whoever begins tells all, as a
- * change, so from then on nobody drops any; that somebody has ended is found out by looking now and then.
+ * Which tenants' streams are watched on any node: the other nodes write messages only for those. A node that begins to watch
+ * tells all others, through a change, so from then on none of them drops any messages; the end of watching is noticed by an
+ * occasional look.
  */
 export interface StreamWatchers {
-  /** Whether a message of this tenant has to be written down. */
+  /** Whether a message of this tenant has to be written. */
   isWatched(tenantId: string): boolean;
   isWatchedElsewhere(tenantId: string): boolean;
   /**
-   * This node watches it. @returns when every living node knows: whether nobody did before, so that messages are missing
+   * This node begins to watch it. @returns once every living node knows: whether nobody watched before, so that messages are
+   * missing
    * @throws DomainError `unavailable`
    */
   begin(tenantId: string): Promise<{ isFirst: boolean }>;
   end(tenantId: string): void;
   heed(change: StreamWatched): void;
-  /** What was heard is perhaps not all, until the next look: everything counts as watched. */
+  /** Until the next look, what was heard may be incomplete: everything counts as watched. */
   doubt(): void;
   /** Never rejects. */
   look(): Promise<void>;
-  /** Ends what is under way. */
+  /** Waits for what is in progress. */
   close(): Promise<void>;
 }
 
 export interface StreamWatchersOptions {
   pool: Pool;
   writes: Pick<Writes, "submit">;
-  /** Null while this process is no node. */
+  /** Null while this process is not a node. */
   node(): { readonly incarnation: number } | null;
-  /** Whether it has heard of all that others rest on. See `Membership`. */
+  /** Whether it has heard everything that others rely on. See `Membership`. */
   mayTrust(): boolean;
   onFailure(error: unknown): void;
 }
@@ -47,9 +49,9 @@ export function createStreamWatchers({
   const own = new Set<string>();
   let others = new Map<string, Set<number>>();
   let isSure = false;
-  /** Changes that were heard; a look that one comes into may have missed it. */
+  /** Counts changes heard; a look during which one arrives may have missed it. */
   let heard = 0;
-  /** What this node does about a tenant, one thing after the other. */
+  /** What this node does about a tenant, one step after the other. */
   const underWay = new Map<string, Promise<unknown>>();
 
   function inTurn<T>(tenantId: string, act: () => Promise<T>): Promise<T> {
@@ -60,7 +62,7 @@ export function createStreamWatchers({
     return done;
   }
 
-  /** The head is locked, so of two who begin at once one is the first. */
+  /** The head is locked, so of two nodes that begin at the same time one is first. */
   const register = (tenantId: string, incarnation: number) =>
     writes.submit(async (tx) => {
       await tx.run(
@@ -79,7 +81,7 @@ export function createStreamWatchers({
         [tenantId, incarnation],
       );
       if (!present) {
-        // What was said before lies below this number, so nobody goes on from there.
+        // Earlier messages are below this number, so nobody resumes from there.
         await tx.run("update stream_head set last_id = last_id + 1 where tenant_id = $1", [tenantId]);
         await tx.run("delete from stream_message where tenant_id = $1", [tenantId]);
       }

@@ -7,12 +7,12 @@ import type { Transaction } from "./pool.ts";
 import * as t from "./schema.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-/** A tenant that the transaction has locked, as it is by now. */
+/** A tenant that the transaction has locked, in its current state. */
 export type ChangingTenant = Pick<HeldTenant, "tenant">;
 
 /**
- * Writes what changes about a tenant that is held to its row and its held, and has it told; nothing to change is no write.
- * What lanes have been granted of a quota ends with it: a lower one holds at once.
+ * Writes a change of a locked tenant to its row and to `held`, and has it announced; an empty change writes nothing. A
+ * changed quota takes back what lanes have been granted and not spent: a lower one applies immediately.
  */
 export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, change: TenantChange): Promise<void> {
   if (Object.keys(change).length === 0) return;
@@ -26,7 +26,7 @@ export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, c
   tx.changed(...changesOf(before, held.tenant));
 }
 
-/** Notes up to which event payloads of a tenant were erased. Nobody keeps that in memory, so nobody is told. */
+/** Notes up to which event payloads of a tenant were erased. No node keeps that in memory, so it is not announced. */
 export async function noteErased({ run }: Pick<Transaction, "run">, tenantKey: number, toSeq: number): Promise<void> {
   await run("update tenant set payloads_erased_to = greatest(payloads_erased_to, $2::bigint) where key = $1::bigint", [
     tenantKey,
@@ -34,7 +34,7 @@ export async function noteErased({ run }: Pick<Transaction, "run">, tenantKey: n
   ]);
 }
 
-/** The tenant that has this login; null when none has it. */
+/** The tenant that has this login; null when nobody has it. */
 export async function holderOf({ db }: Pick<Transaction, "db">, loginEmail: string | null): Promise<number | null> {
   if (loginEmail === null) return null;
   const [row] = await db

@@ -82,7 +82,7 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
         const holder = await holderOf(tx, email);
         if (holder === null) return null;
         const held = await hold(tx, holder);
-        // Whether it has the address still, and what its card says, is certain now that it is locked.
+        // Now that it is locked, it is certain whether it still has the address, and what its card says.
         const account = await accountOf(tx, holder);
         if (held.gone || !account || (await holderOf(tx, email)) !== holder) return null;
         const verification = await openVerificationOf(tx, account.key);

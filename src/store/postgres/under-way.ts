@@ -1,9 +1,9 @@
-/** Statements that make this node an owner, or tell it of something to attempt, outside of its lanes. */
+/** Statements, outside the lanes, that make this node an owner or tell it of something to attempt. */
 export interface UnderWay {
   run<T>(begin: () => Promise<T>): Promise<T>;
-  /** Resolves when those that have begun have ended, whatever became of them. */
+  /** Resolves when all that have begun have ended, whatever the outcome. */
   ended(): Promise<void>;
-  /** Runs `work` while none of them is under way: those that have begun end first, and others wait. One at a time. */
+  /** Runs `work` while none of them is in progress: those that have begun end first, and others wait. One at a time. */
   pause<T>(work: () => Promise<T>): Promise<T>;
 }
 

@@ -7,15 +7,18 @@ export interface PatienceOptions {
   onFailure(error: unknown): void;
 }
 
-/** A server that restarts, or whose standby takes over, is back within it. Beyond, whoever started this one should know. */
+/**
+ * A server that restarts, or whose standby takes over, is back within this time. Beyond it, whoever started this one should
+ * know.
+ */
 const patienceMs = 30_000;
 const pauseMs = 500;
 
 /**
- * Repeats a step of a start for as long as it fails by what passes. The step has to be one that may be repeated, also when it
- * was done and only its answer was lost.
+ * Repeats a step of a start for as long as its failures are temporary. The step must be repeatable, even if it was carried
+ * out and only its answer was lost.
  *
- * @throws what the step threw: the last of it after `patienceMs`, at once what does not pass
+ * @throws what the step threw: after `patienceMs` its last error, immediately if it is not temporary
  */
 export async function whilePassing<T>(
   { clock, onFailure }: PatienceOptions,
@@ -38,7 +41,7 @@ export async function whilePassing<T>(
 /**
  * Repeats a step of a start for as long as the database does not answer.
  *
- * @throws StartupError when it has not answered for `patienceMs`; at once what is no matter of the connection
+ * @throws StartupError when it has not answered for `patienceMs`; immediately what is not a matter of the connection
  */
 export async function untilAnswered<T>(patience: PatienceOptions, step: () => Promise<T>): Promise<T> {
   try {

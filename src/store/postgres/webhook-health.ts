@@ -4,11 +4,11 @@ import type { Connection } from "./connection.ts";
 import { arrayText } from "./parameters.ts";
 
 /**
- * The latest records of each webhook (`$2`) of a tenant (`$1`), so many of each (`$4`), among so many of the tenant's (`$3`).
- * The queue and the history are each walked along their index; that of the history has all that the choice needs, and only
- * what is chosen is read of it. One statement, so that a record that goes from one to the other meanwhile is found once.
+ * The latest records of each webhook (`$2`) of a tenant (`$1`), up to `$4` of each, among the latest `$3` of the tenant. The
+ * queue and history are each walked along their index; that of history has everything that the choice needs, and only the
+ * chosen records are read. A single statement, so that a record that moves from one to the other meanwhile is found once.
  *
- * `limit 1` leaves the planner no other way than to look each of them up.
+ * `limit 1` leaves the planner no choice but to look each of them up.
  */
 export const latestText = `
   with walked as materialized (
@@ -34,7 +34,7 @@ export const latestText = `
   ) found
   where place <= $4::int`;
 
-/** The statuses of attempts (`$3`: when they began) at events (`$4`), of these webhooks (`$2`) of a tenant (`$1`). */
+/** The statuses of the attempts that began at `$3`, for the events `$4`, of these webhooks (`$2`) of a tenant (`$1`). */
 export const statusesText = `
   select asked.webhook_key::float8 as "webhookKey", found.status_code as "statusCode"
   from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as asked (webhook_key, started_at, event_seq)

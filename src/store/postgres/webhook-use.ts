@@ -5,7 +5,7 @@ import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
 import { overtake } from "./writes.ts";
 
-/** Webhooks of a locked tenant get records; what nodes keep of it says of some of them that they never had one. */
+/** To be called when webhooks of a locked tenant get records; what nodes keep says of some of them that they never had one. */
 export async function noteUsed(tx: Transaction, held: HeldTenant, webhookKeys: ReadonlySet<number>): Promise<void> {
   const unused = held.webhooks.filter(({ key, used }) => webhookKeys.has(key) && used !== true).map(({ key }) => key);
   if (unused.length === 0) return;
@@ -17,7 +17,7 @@ export async function noteUsed(tx: Transaction, held: HeldTenant, webhookKeys: R
   await overtake(tx, new Set([held.tenant.key]));
 }
 
-/** Records of these webhooks, which are registered no more, were deleted, and perhaps the last that named one. */
+/** To be called when records of these webhooks, which are no longer registered, were deleted, perhaps the last to name one. */
 export async function doubtWebhooks({ run }: Transaction, tenantKey: number, keys: ReadonlySet<number>): Promise<void> {
   if (keys.size === 0) return;
   await run("update webhook set used = null where tenant_key = $1::bigint and key = any($2::bigint[]) and used", [
@@ -26,18 +26,18 @@ export async function doubtWebhooks({ run }: Transaction, tenantKey: number, key
   ]);
 }
 
-/** Events that are looked through in one go. */
+/** Events searched per step. */
 const eventsInOneLook = 1_000;
 
-/** Outcomes of attempts that were under way as the webhook was removed are in the log by then. */
+/** By then, outcomes of attempts that were in flight when the webhook was removed are in the log. */
 const graceMs = 60_000;
 
-/** One account's webhooks while they are judged. When another node goes on, it begins anew. */
+/** One account's webhooks while they are being judged. When another node takes over, it begins again. */
 interface Walk {
   readonly tenantKey: number;
-  /** Later ones are judged by the next walk. */
+  /** Webhooks with higher keys are judged by the next walk. */
   readonly upToKey: number;
-  /** The last event that was looked through; null: all were. */
+  /** The last event searched; null: all have been. */
   cursorSeq: number | null;
   readonly named: Set<number>;
 }
@@ -48,7 +48,7 @@ const nextWalkText = `select tenant_key::float8 as "tenantKey",
     (select max(key) from webhook of_tenant where of_tenant.tenant_key = webhook.tenant_key)::float8 as "upToKey"
   from webhook where ${toJudge} order by tenant_key limit 1`;
 
-/** The next events of a tenant, in the order of their numbers; those of a record that waits are in one table, the rest in the other. */
+/** The next events of a tenant, in the order of their numbers; waiting records are in one table, all others in the other. */
 export const someEventsText = `select seq::float8 as seq from (
     (select distinct event_seq as seq from pending
       where tenant_key = $1::bigint and event_seq > $2::bigint and event_seq <= $3::bigint order by event_seq limit $4::int)
@@ -57,7 +57,7 @@ export const someEventsText = `select seq::float8 as seq from (
       where tenant_key = $1::bigint and event_seq > $2::bigint and event_seq <= $3::bigint order by event_seq limit $4::int)
   ) of_both order by seq limit $4::int`;
 
-/** Which webhooks the records and attempts of events name. */
+/** Which webhooks the records and attempts of events refer to. */
 export const namedText = `
   select distinct webhook_key::float8 as key from (
     select webhook_key from pending
@@ -71,7 +71,7 @@ export const namedText = `
         and event_seq = any($4::bigint[])
   ) named where webhook_key is not null`;
 
-/** When the rows of removed webhooks go (`webhook-use.ts` of SQLite). */
+/** Decides when the rows of removed webhooks are deleted (`webhook-use.ts` of SQLite). */
 export function webhookUseVerbs({
   pool,
   writes,

@@ -48,7 +48,7 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
           );
           tx.changed({ ...changed(held.tenant), kind: "order_ended" });
         }
-        // Whoever accepts the first record of a webhook says so while the tenant is locked, so these have none.
+        // Whoever accepts a webhook's first record marks that while the tenant is locked, so these have none.
         if (forgotten.length > 0) {
           await tx.run("delete from webhook where tenant_key = $1::bigint and key = any($2::bigint[])", [
             tenantKey,

@@ -8,44 +8,44 @@ import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
 /**
- * What is written now and then, each verb in a transaction of its own: it locks the tenant or the account that it is about,
- * loads, asks a rule, writes. A rule that refuses throws, which rolls back. What every event touches goes by lanes.
+ * What is written now and then, each verb in its own transaction: it locks the tenant or the account concerned, loads, checks
+ * a rule, writes. A rule that refuses throws, which rolls back. What every event touches goes through the lanes.
  */
 export interface Writes {
   /**
-   * It may run more than once. Resolves after every living node has heeded what changed.
-   * @throws what it throws; otherwise as `Pool.transact`
+   * The job may run more than once. Resolves after every living node has heeded what changed.
+   * @throws what the job throws; otherwise as `Pool.transact`
    */
   submit<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<T>;
-  /** How long the oldest one that was submitted has been waiting for its answer, in ms. */
+  /** How long the oldest submitted job has been waiting for its answer, in ms. */
   lagMs(): number;
-  /** Lets those that were submitted come to their end; later ones are refused. */
+  /** Lets submitted jobs finish; later ones are refused. */
   close(): Promise<void>;
 }
 
-/** The moment is that at which the transaction began. */
+/** The moment is when the transaction began. */
 export interface WriteTransaction extends Transaction, Moment {
-  /** Told to every node once it is committed, before the verb is answered. */
+  /** Announces changes to every node once the transaction is committed, before the verb is answered. */
   changed(...changes: readonly SharedChange[]): void;
 }
 
 /**
- * What nodes keep of these tenants names an earlier version from now on, so no statement of a lane takes it. For what is
- * told as a change this is done already.
+ * Makes what nodes keep of these tenants outdated, so that no lane's statement accepts it from now on. For anything announced
+ * as a change this is done already.
  */
 export async function overtake(tx: Transaction, tenantKeys: ReadonlySet<number>): Promise<void> {
   if (tenantKeys.size === 0) return;
   await tx.run("update tenant set version = version + 1 where key = any($1::bigint[])", [arrayText([...tenantKeys])]);
 }
 
-/** Somebody else has written what a rule had looked for in vain: it looks again. */
+/** Somebody else has inserted what a rule had looked for in vain: it looks again. */
 export const uniqueViolation = "23505";
 const mostTries = 4;
 
 export interface WritesOptions {
   pool: Pool;
   clock: Pick<Clock, "monotonicMs">;
-  /** Transactions at once. More of them wait here, where no deadline of a connection runs. */
+  /** Concurrent transactions. Any more wait here, where no connection's deadline is running. */
   atOnce: number;
   moment(): Moment;
   changes: Changes;
@@ -53,7 +53,7 @@ export interface WritesOptions {
 
 export function createWrites({ pool, clock, atOnce, moment, changes }: WritesOptions): Writes {
   const turns = createSemaphore(atOnce);
-  /** With when each began. */
+  /** Jobs in progress, with when each began. */
   const underWay = new Map<Promise<unknown>, number>();
   let isClosed = false;
 
