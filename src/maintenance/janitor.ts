@@ -22,7 +22,7 @@ const pruneEveryMs = 60_000;
 /** Each look walks through the events of every account that has removed webhooks. */
 const judgeWebhooksEveryMs = 10 * 60_000;
 
-/** By then, an hour of each account has been merged. */
+/** An hour of each account is merged by then. */
 const thinStatsEveryMs = 60 * 60_000;
 
 const failurePauseMs = 5000;

@@ -19,7 +19,7 @@ import type { WriteTransaction } from "./writes.ts";
 /** How long after a webhook was closed a node that has died since may still have added to what waits for it. */
 const lateMs = 60_000;
 
-/** A webhook that nothing is sent to any more. */
+/** A webhook that nothing is sent to any longer. */
 interface Closed extends WebhookRef {
   /** When it was removed, or disabled. */
   readonly closedAt: number;
