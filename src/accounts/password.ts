@@ -70,7 +70,7 @@ const dummyHash =
 /** Rules, section 4. Each takes 19 MiB and a core while it lasts. */
 const hashesAtOnce = 4;
 
-/** Two to three seconds of work on two cores, the longest that anybody should wait for an answer. */
+/** One to three seconds of work on two cores, by how fast they are: the longest that anybody should wait for an answer. */
 const maxWaitingHashes = 100;
 
 /** For whom a password is hashed. Accounts and networks take turns, so heavy users wait behind the others. */

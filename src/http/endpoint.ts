@@ -103,7 +103,7 @@ export interface CheckedRequest<Access_ extends Access, Params, Query, Body> ext
 
 export interface Reply {
   status: number;
-  /** Sent as JSON; a `string` or bytes are sent as they are, with `contentType`. */
+  /** Sent as JSON. */
   json?: unknown;
   text?: string | ReadableStream<Uint8Array>;
   /** JSON that is produced as the reader takes it. */

@@ -14,7 +14,7 @@ import type { Store } from "../store/store.ts";
 export interface Inbox {
   /** Takes one delivery. A failure is returned, never thrown, as with every transport. */
   receive(request: DeliveryRequest, signal?: Interruption): Promise<Outcome>;
-  /** Attempts in progress, and later ones, come back as `aborted`. */
+  /** Attempts in progress, and later ones, come back as `interrupted`. */
   close(): void;
 }
 

@@ -29,7 +29,7 @@ export function mailRoutes({ post, baseUrl }: MailRouteDeps): ErasedEndpoint[] {
         idleTimeoutSeconds: 120,
         responses: {
           204: { description: "The SMTP server has taken it." },
-          400: invalidRequest("to must be an e-mail address such as ada@example.com.", "invalid"),
+          400: invalidRequest("to must be an e-mail address such as ada@example.com."),
           403: failure("No SMTP server is set.", "mail_off", notSet),
           503: failure(
             "The SMTP server did not take it.",

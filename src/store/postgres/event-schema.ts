@@ -181,7 +181,7 @@ export const pending = pgTable(
 
 /**
  * History: records that have ended, partitioned like their events. Rows are only added, except by replays. State 1:
- * delivered; 2: failed.
+ * delivered; 2: failed; 3: skipped.
  */
 export const delivery = pgTable(
   "delivery",
