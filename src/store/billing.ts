@@ -17,20 +17,20 @@ import type { Tenant, Tier } from "../domain/tenant.ts";
 
 /** The part of the store's seam that payments use; the error contract is that of `store.ts`. */
 
-/** Everything about one paying account that is not over. What to do next follows from it alone (`billing/next-task.ts`). */
+/** Everything about one paying account that is still open. What to do next follows from it alone (`billing/next-task.ts`). */
 export interface Books {
   readonly account: BillingAccount;
   /** Null once it has been deleted. */
   readonly tenant: Tenant | null;
-  /** The open one. */
+  /** The open verification. */
   readonly verification: CardVerification | null;
   /** The card in use. */
   readonly card: SavedCard | null;
-  /** Cards that the processor has not been told to forget. */
+  /** Cards that the processor has yet to be told to forget. */
   readonly cardsToForget: readonly SavedCard[];
-  /** Charges that are open, to be looked up or to be paid back, the oldest first. */
+  /** Charges that are open, to be looked up or to be refunded, oldest first. */
   readonly charges: readonly Charge[];
-  /** The open ones, the oldest first. */
+  /** The open invoices, oldest first. */
   readonly invoices: readonly Invoice[];
   /** Grows with every change; see `postpone`. */
   readonly version: number;
@@ -48,8 +48,8 @@ export interface NewVerification {
 }
 
 /**
- * What became of a payment that the processor reports as made. `applied`: it did what it was for. `refund_due`: it came
- * too late or once too often, and goes back. `known`: it had been settled before.
+ * What became of a payment that the processor reports as made. `applied`: it served its purpose. `refund_due`: it came too
+ * late or was a duplicate, and is refunded. `known`: it had been settled before.
  */
 export interface PaymentSettled {
   readonly kind: "applied" | "refund_due" | "known";
@@ -58,13 +58,9 @@ export interface PaymentSettled {
   readonly tenant: Tenant | null;
 }
 
-/**
- * These verbs compare with the state in the database as they write, so that of two reports about one payment exactly one
- * counts, and they take no tenant's word: which account a payment belongs to says its reference alone.
- */
 /** A charge as the operator sees it. */
 export interface ListedCharge extends Pick<Charge, "reference" | "kind" | "state" | "amountKobo" | "reason"> {
-  /** Null: the account is deleted. */
+  /** Null when the account is deleted. */
   readonly tenantId: string | null;
   readonly tenantName: string | null;
   readonly createdAt: number;
@@ -72,9 +68,13 @@ export interface ListedCharge extends Pick<Charge, "reference" | "kind" | "state
   readonly refund: "due" | "requested" | "done" | null;
 }
 
+/**
+ * These verbs compare against the state in the database as they write, so that of two reports about one payment exactly one
+ * counts. They trust no tenant: the reference alone decides which account a payment belongs to.
+ */
 export interface BillingVerbs {
   /**
-   * Opens a card verification, unless one is open already, and applies the target of an upgrade at once.
+   * Opens a card verification, unless one is already open, and applies the target tier of an upgrade immediately.
    * @throws invalid `email_taken`
    */
   openVerification(
@@ -84,27 +84,27 @@ export interface BillingVerbs {
     now: number,
     act?: Act,
   ): Promise<{ tenant: Tenant; verification: CardVerification }>;
-  /** The verification behind a `payment_url`, with the charge that its page pays; null when there is none (any more). */
+  /** The verification behind a `payment_url`, with the charge that its page pays; null when there is none, or not any more. */
   findVerification(token: string): Promise<{ verification: CardVerification; tenant: Tenant } | null>;
-  /** Null when the tenant never had to do with payments. */
+  /** Null when the tenant has never had anything to do with payments. */
   billingAccountOf(tenantKey: number): Promise<number | null>;
   books(accountKey: number): Promise<Books>;
 
   /**
-   * Makes the charge of a new hosted page, in place of the one before. Null when the verification is not open any more, or
-   * the reference is known: as in the other verbs that make a charge, somebody else was faster then.
-   * A payment that comes for the earlier page is given back.
+   * Creates the charge for a new hosted page, replacing the previous one. Null when the verification is no longer open, or
+   * the reference is already known, which, as in the other verbs that create a charge, means that another caller was faster.
+   * A payment that still comes in for the previous page is refunded.
    */
   preparePage(verificationKey: number, charge: NewCharge, now: number): Promise<Charge | null>;
   setPage(reference: string, pageUrl: string, now: number): Promise<void>;
-  /** Leaves the page of a verification behind, so that the next visitor gets a new one; a confirmation of an upgrade ends. */
+  /** Abandons the page of a verification, so that the next visitor gets a new one; ends the confirmation of an upgrade. */
   dropPage(verificationKey: number, now: number): Promise<void>;
-  /** Closes an open verification: an upgrade goes back to the plan in force. Null when it was not open. */
+  /** Closes an open verification: an upgrade falls back to the plan in force. Null when it was not open. */
   giveUpVerification(verificationKey: number, now: number): Promise<Tenant | null>;
 
   /**
    * Records an upgrade that is about to be charged. Null when another charge of the account is open, a day of its invoice is
-   * in another one, or the reference is known.
+   * already in another one, or the reference is known.
    */
   prepareUpgrade(
     accountKey: number,
@@ -113,22 +113,25 @@ export interface BillingVerbs {
     act?: Act,
   ): Promise<Charge | null>;
   /**
-   * Issues the invoice of a month's end, or none, and moves on to the next month's end; once, whoever asks for it again. Does
-   * nothing when a day of it is in another invoice.
+   * Issues the invoice for a month's end, or none, and moves on to the next month's end; takes effect once, even if called
+   * again. Does nothing when one of its days is in another invoice.
    */
   endMonth(accountKey: number, invoice: NewInvoice | null, nextInvoiceAt: number, now: number): Promise<void>;
   /**
-   * Issues the last invoice of a deleted account with its only charge, or none, in place of whatever is still open. Does
-   * nothing when the reference is known, or a day of it has been paid.
+   * Issues the last invoice of a deleted account with its only charge, or none, replacing whatever is still open. Does
+   * nothing when the reference is known, or one of its days has been paid.
    */
   settleUp(
     accountKey: number,
     order: { readonly invoice: NewInvoice; readonly charge: NewCharge } | null,
     now: number,
   ): Promise<void>;
-  /** Stores the next charge of an open invoice. Null when one is open already, or the reference is known. */
+  /** Stores the next charge of an open invoice. Null when one is already open, or the reference is known. */
   prepareAttempt(invoiceKey: number, charge: NewCharge, now: number): Promise<Charge | null>;
-  /** Notes that the processor is about to be asked. False when the charge is not open any more, or `resendAt` is to come. */
+  /**
+   * Notes that the processor is about to be asked. False when the charge is no longer open, or `resendAt` has not been
+   * reached.
+   */
   markSent(reference: string, times: { lookUpAt: number; resendAt: number }, now: number): Promise<boolean>;
 
   /** A hosted page was paid with a card that can be charged again. `nextInvoiceAt` counts if it is the first one. */
@@ -140,8 +143,8 @@ export interface BillingVerbs {
     now: number,
   ): Promise<PaymentSettled>;
   /**
-   * A charge of a saved card was paid. With another amount than its own (`amountKobo`) it pays its invoice all the same:
-   * what it is more is credited, and what it is less nobody owes.
+   * A charge of a saved card was paid. If the amount paid (`amountKobo`) differs from the charge's, the invoice counts as
+   * paid all the same: any excess is credited, and any shortfall is waived.
    */
   settleCharge(
     reference: string,
@@ -149,8 +152,8 @@ export interface BillingVerbs {
     now: number,
   ): Promise<PaymentSettled>;
   /**
-   * A charge failed for good; `refund` when money moved all the same. An upgrade that the bank wanted confirmed returns to
-   * the plan in force. Does nothing to one that is not open.
+   * A charge failed permanently; `refund` when money moved nevertheless. An upgrade that the bank wanted confirmed falls back
+   * to the plan in force. Does nothing to a charge that is not open.
    */
   failCharge(
     reference: string,
@@ -158,7 +161,7 @@ export interface BillingVerbs {
     after: AfterFailure | null,
     now: number,
   ): Promise<Tenant | null>;
-  /** The charge is still under way, or still watched: when to look again. Counts as a look-up. Does nothing once it is settled. */
+  /** The charge is still in progress, or still watched: when to look again. Counts as a look-up. Does nothing once settled. */
   keepWaiting(
     reference: string,
     until: { lookUpAt: number | null; resendAt?: number; reason?: string },
@@ -180,32 +183,32 @@ export interface BillingVerbs {
   cardForgotten(cardKey: number, now: number): Promise<void>;
   /** The processor could not be told: when to try again. */
   forgetCardLater(cardKey: number, at: number, now: number): Promise<void>;
-  /** Removes what is left of a deleted account but the amounts, dates and references of its charges. */
+  /** Removes what is left of a deleted account, except the amounts, dates and references of its charges. */
   closeBooks(accountKey: number, now: number): Promise<void>;
 
   /**
-   * Accounts with something to do, the longest waiting first, with the version of their books (see `postpone`); and when the
-   * next one after them has.
+   * Accounts with something to do, longest waiting first, with the version of their books (see `postpone`); and when the next
+   * account after them is due.
    */
   dueAccounts(now: number, limit: number): Promise<{ accounts: DueAccount[]; nextAt: number | null }>;
   /** Nothing to do before `at`, if nothing has changed since the version of the books. */
   postpone(accountKey: number, version: number, at: number | null): Promise<void>;
 
-  /** The plans that were held, and the days that are in invoices, by whether those are paid. */
+  /** The plans that the account has had, and the days that invoices cover, each with whether its invoice is paid. */
   planDays(accountKey: number): Promise<{ periods: PlanPeriod[]; invoiced: ReadonlyMap<number, "open" | "paid"> }>;
-  /** Of all accounts, newest first; for the operator. */
+  /** The charges of all accounts, newest first; for the operator. */
   latestCharges(limit: number): Promise<ListedCharge[]>;
   /** Null when no charge has it. */
   findCharge(reference: string): Promise<Charge | null>;
   /**
-   * Takes a charge into the books that only the processor knows of, without an invoice. One that was paid is credited; one
-   * that is still under way (`transactionId` null) is watched, and goes back should it be paid.
+   * Adds a charge that only the processor knows of to the books, without an invoice. If it was paid it is credited; if it is
+   * still in progress (`transactionId` null) it is watched, and refunded should it be paid.
    */
   adoptCharge(
     accountKey: number,
     charge: Pick<Charge, "kind" | "reference" | "processor" | "amountKobo"> & { readonly transactionId: string | null },
     now: number,
   ): Promise<void>;
-  /** The latest charges with their invoices, the newest first. */
+  /** The latest charges with their invoices, newest first. */
   chargeHistory(accountKey: number, limit: number): Promise<Charge[]>;
 }

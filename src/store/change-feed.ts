@@ -1,6 +1,6 @@
 import type { Change } from "../domain/change.ts";
 
-/** Between a backend, which tells of each change, and the program, which acts on it. */
+/** Connects a backend, which reports each change, to the program, which acts on it. */
 export interface ChangeFeed {
   /** Never throws. */
   tell(change: Change): void;
@@ -8,7 +8,7 @@ export interface ChangeFeed {
   onChange(listener: (change: Change) => void): void;
 }
 
-/** @param onDefect told of what the listener threw */
+/** @param onDefect called with whatever the listener threw */
 export function createChangeFeed(onDefect?: (error: unknown) => void): ChangeFeed {
   let listener: ((change: Change) => void) | null = null;
   return {
@@ -16,7 +16,7 @@ export function createChangeFeed(onDefect?: (error: unknown) => void): ChangeFee
       try {
         listener?.(change);
       } catch (error) {
-        // The change is on disk, and who made it has to hear that.
+        // The change is on disk, and its caller has to learn that.
         onDefect?.(error);
       }
     },

@@ -2,9 +2,9 @@ import type { Act } from "../domain/audit.ts";
 import type { DisablePolicy, Failing, FailureEffect, Failures } from "../domain/failing-webhook.ts";
 import type { Webhook, WebhookRef } from "../domain/webhook.ts";
 
-/** What failures have done to a webhook, as it is now. */
+/** What failures have done to a webhook, and the webhook as it is now. */
 export interface NotedFailures extends FailureEffect {
-  /** It was well before. */
+  /** The webhook was not failing before. */
   readonly isNew: boolean;
   readonly webhook: Webhook;
 }
@@ -14,10 +14,10 @@ export interface EnabledWebhook {
   readonly wasDisabled: boolean;
 }
 
-/** A webhook that fails. */
+/** A failing webhook. */
 export interface KnownFailing extends WebhookRef, Pick<Failing, "since" | "goneInARow"> {}
 
-/** A webhook of any account that fails or was disabled, for the operator. */
+/** A webhook of any account that is failing or was disabled; for the operator. */
 export interface FailingWebhook {
   readonly tenantId: string;
   readonly tenantName: string;
@@ -25,23 +25,23 @@ export interface FailingWebhook {
   readonly url: string;
   readonly name: string;
   readonly failingSince: number;
-  /** Null: it is still delivered to. */
+  /** Null while it still gets deliveries. */
   readonly disabledAt: number | null;
 }
 
-/** What failures do to webhooks (`domain/failing-webhook.ts`). What nothing is to be said of any more is null, and no error. */
+/** What failures do to webhooks (`domain/failing-webhook.ts`). A webhook that these no longer apply to is null, not an error. */
 export interface FailingWebhookVerbs {
   /** Registered webhooks whose failures have been noted, and that are not disabled. */
   failingWebhooks(): Promise<KnownFailing[]>;
-  /** Of living accounts, disabled ones too; those first that have failed for longest. */
+  /** Those of accounts that are not deleted, including disabled ones; longest failing first. */
   listFailingWebhooks(limit: number): Promise<FailingWebhook[]>;
-  /** Attempts have failed. Null: the webhook is not registered any more, or disabled. */
+  /** Attempts have failed. Null when the webhook is no longer registered, or disabled. */
   noteFailures(webhook: WebhookRef, failures: Failures, policy: DisablePolicy): Promise<NotedFailures | null>;
   /**
-   * An attempt had succeeded at this time. Null: no failure from before was noted, or the webhook is disabled, or not
-   * registered any more.
+   * An attempt succeeded at this time. Null when no earlier failure was noted, or when the webhook is disabled or no longer
+   * registered.
    */
   noteSuccess(webhook: WebhookRef, at: number): Promise<Webhook | null>;
-  /** Deliveries go to it again, new ones; what has failed stays so. Null: there is no such webhook. The act gets its URL. */
+  /** New deliveries go to it again; what has failed stays failed. Null when there is no such webhook. The act records its URL. */
   enableWebhook(tenantKey: number, webhookId: string, act?: Act): Promise<EnabledWebhook | null>;
 }

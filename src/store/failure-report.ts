@@ -4,14 +4,14 @@ import { encodeEventId, ingestedAtMs } from "../lib/id.ts";
 import { hourOf, seqsInHour } from "./failure-key.ts";
 import type { FailureGroup, FailureReport } from "./failures.ts";
 
-/** Groups of a report, the largest first. The others are counted. */
+/** Groups shown in a report, largest first. The others are only counted. */
 const shownGroups = 100;
-/** Records of a group, the newest, that are looked at for its types of events. */
+/** How many of a group's newest records are looked at for its event types. */
 export const newestLooked = 500;
 const shownTypes = 10;
 const shownEvents = 3;
 
-/** A group as it counts the hours that were asked for. */
+/** A group, with its counts over the requested hours. */
 export interface CountedGroup {
   failureKey: number;
   waiting: number;
@@ -19,7 +19,7 @@ export interface CountedGroup {
   lastFailedAt: number;
   webhookId: string | null;
   url: string | null;
-  /** Null: it has a fixed key. */
+  /** Null when the group has a fixed key. */
   code: FailureCode | null;
   status: number | null;
   line: string | null;
@@ -29,7 +29,7 @@ export interface CountedGroup {
 export interface GroupPlaces {
   failureKey: number;
   firstSeq: number;
-  /** The newest first, `newestLooked` at most. */
+  /** Newest first, at most `newestLooked`. */
   newest: readonly { eventSeq: number; typeHash: number | null }[];
 }
 
@@ -57,14 +57,14 @@ export const seqsOf = ({ fromHour, toHour }: HourRange): { fromSeq: number; toSe
   toSeq: (toHour + 1) * seqsInHour - 1,
 });
 
-/** What a backend reads, each by its indexes. */
+/** What a backend reads, each by index. */
 export interface FailureReads {
   counted(): Promise<readonly CountedGroup[]>;
   places(failureKeys: readonly number[]): Promise<readonly GroupPlaces[]>;
   events(seqs: readonly number[]): Promise<readonly FoundEvent[]>;
 }
 
-/** Work that is bounded by the groups that an account may have and the hours that are asked for, whatever the history holds. */
+/** The work is bounded by the groups an account may have and the hours requested, however long the history. */
 export async function reportFailures(reads: FailureReads, hours: HourRange): Promise<FailureReport> {
   const counted = await reads.counted();
   const others = counted.find(({ failureKey }) => failureKey === othersKey);
@@ -85,7 +85,7 @@ export async function reportFailures(reads: FailureReads, hours: HourRange): Pro
     to: ingestedAtMs(toSeq),
     groups: shown.flatMap((group) => {
       const found = places.get(group.failureKey);
-      // It has counted its last record since.
+      // None: the group has lost its last record since.
       return found ? toGroup(group, found, events) : [];
     }),
     total: groups.length,
@@ -95,7 +95,7 @@ export async function reportFailures(reads: FailureReads, hours: HourRange): Pro
 
 const samplesOf = ({ newest }: GroupPlaces): number[] => newest.slice(0, shownEvents).map(({ eventSeq }) => eventSeq);
 
-/** The most frequent types, and of each one event, of which the type can be read. */
+/** The most frequent types, each with one event from which the type can be read. */
 function typesOf({ newest }: GroupPlaces): { eventSeq: number; records: number }[] {
   return [...Map.groupBy(newest, ({ typeHash }) => typeHash).values()]
     .map((ofType) => ({ eventSeq: ofType[0]?.eventSeq ?? 0, records: ofType.length }))

@@ -1,54 +1,54 @@
 import type { FailureCode } from "../domain/failure.ts";
 
-/** Ingestion times; what is counted are the whole hours that they lie in. */
+/** `from` and `to` are ingestion times; the whole hours that they fall into are counted. */
 export interface FailureQuery {
   readonly tenantKey: number;
   readonly from: number;
   readonly to: number;
-  /** Id or URL of a webhook, also of a removed one. */
+  /** Id or URL of a webhook, possibly a removed one. */
   readonly webhookId?: string;
 }
 
 /** Records that have failed, or wait after a failure, in the same way (`domain/failure-groups.ts`). */
 export interface FailureGroup {
-  /** Also a removed one. Null: none was registered. */
+  /** Possibly a removed one. Null when none was registered. */
   readonly webhook: { readonly id: string; readonly url: string } | null;
   readonly code: FailureCode;
   readonly status: number | null;
-  /** As `lineOf` has it. */
+  /** As `lineOf` returns it. */
   readonly line: string;
   readonly waiting: number;
   readonly failed: number;
   readonly lastFailedAt: number;
-  /** When its events came. */
+  /** When its first and last event came in. */
   readonly firstEventAt: number;
   readonly lastEventAt: number;
-  /** A few of its events, the newest first. */
+  /** A few of its events, newest first. */
   readonly eventIds: readonly string[];
-  /** Of its latest records, ten at most, the most frequent first. */
+  /** The types among its latest records, most frequent first, at most ten. */
   readonly types: readonly FailedType[];
-  /** Of all of these. */
+  /** Hashes of all types among those records. */
   readonly typeHashes: readonly (number | null)[];
 }
 
-/** A type of events among the latest records of a group (`newestLooked`); null: without one. */
+/** An event type among the latest records of a group (`newestLooked`); null for events without one. */
 export interface FailedType {
   readonly type: string | null;
   readonly records: number;
 }
 
 export interface FailureReport {
-  /** The first and the last millisecond that was counted. */
+  /** The first and the last millisecond counted. */
   readonly from: number;
   readonly to: number;
-  /** The largest first, a hundred at most. */
+  /** Largest first, at most a hundred. */
   readonly groups: readonly FailureGroup[];
   readonly total: number;
-  /** Records that fail in so many other ways that these are not told apart. */
+  /** Records whose ways of failing are too many to be told apart. */
   readonly others: { readonly waiting: number; readonly failed: number };
 }
 
 export interface FailureVerbs {
-  /** Records with a failure, in groups, as each stands now. Those that earlier programs stored are in none. */
+  /** Records with a failure, in groups, by their present state. Records stored by earlier programs are in no group. */
   failures(query: FailureQuery): Promise<FailureReport>;
 }

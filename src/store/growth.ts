@@ -1,8 +1,8 @@
-/** Whether there is room for more; whoever opens the store knows. */
+/** Whether there is room for more; the opener of the store decides. */
 export interface Growth {
   /**
-   * False: the store takes on nothing that can be done without. No events are accepted or replayed, and no bodies of answers
-   * are kept; what was accepted before goes on.
+   * When false, the store takes on nothing that it can do without: no events are accepted or replayed, and no response
+   * bodies are kept. What was accepted before is still delivered.
    */
   mayGrow(): boolean;
 }

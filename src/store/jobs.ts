@@ -1,21 +1,21 @@
-/** Work in the background that is one node's at a time. */
+/** Background work that belongs to one node at a time. */
 export type Job = "replayer" | "biller" | "janitor";
 
 /**
- * Who does the work in the background. A job whose node no longer lives goes to another one, by the backend's doing; how far
- * the work is stands in the store, so whoever gets it goes on there.
+ * Which node does the background work. The backend moves the job of a dead node to another one; the progress of the work is in
+ * the store, so the new holder continues from there.
  */
 export interface Jobs {
   /**
-   * Whether the job is this node's, as far as it knows: asked before each thing that is begun, it costs nothing. Two nodes
-   * may believe it for as long as a lease lasts if one of them stood still, so whatever is done compares what it finds.
+   * Whether this node holds the job, as far as it knows: asked before each piece of work, and costs nothing. If one node
+   * stalled, two may believe it for up to the length of a lease, so all work compares against what it finds in the store.
    */
   holds(job: Job): boolean;
-  /** There is something to do for it: tells the node that holds it, if that is another one. May be called often. */
+  /** There is work for the job: tells the node that holds it, if that is another one. May be called often. */
   wake(job: Job): void;
-  /** @param wake called while this node holds the job, when another one has something for it, or may have had */
+  /** @param wake called while this node holds the job, when another node has work for it, or may have had */
   onWake(job: Job, wake: () => void): void;
 }
 
-/** Those of a process that is alone. */
+/** The jobs of a process that runs alone. */
 export const everyJob: Jobs = { holds: () => true, wake() {}, onWake() {} };

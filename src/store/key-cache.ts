@@ -6,8 +6,8 @@ import type { CredentialVerbs, FoundApiKey } from "./store.ts";
 const maxCachedKeys = 10_000;
 
 /**
- * Those that leave it as it is what a key stands for. What is not named here lets go of all keys, so that a kind of change
- * which nobody has thought of costs some reads, and nobody's money or secrets.
+ * Changes that do not affect what a key stands for. Any other kind drops all keys, so that one nobody has thought of costs
+ * some reads, but no one's money or secrets.
  */
 const harmless: ReadonlySet<string> = new Set([
   "webhooks_removed",
@@ -21,16 +21,16 @@ const harmless: ReadonlySet<string> = new Set([
 ] satisfies Change["kind"][]);
 
 export interface KeyCache extends Pick<CredentialVerbs, "findApiKey"> {
-  /** Of every change, before whoever made it is answered. */
+  /** To be called for every change, before its caller is answered. */
   heed(change: Change): void;
-  /** What changed is not known. */
+  /** For when it is not known what changed. */
   forgetAll(): void;
 }
 
 /**
- * Keeps in memory whose API key is whose: every event asks, and the read took a fifth of the time of accepting and
- * delivering it. Changes are rare, and each lets go of everything. Keys that nobody has are not kept: strangers could fill
- * the memory with them.
+ * Keeps in memory which account each API key belongs to: every event needs the lookup, and the read took a fifth of the time
+ * of accepting and delivering it. Changes are rare, and each drops everything. Unknown keys are not cached: strangers could
+ * fill the memory with them.
  */
 export function createKeyCache(findApiKey: CredentialVerbs["findApiKey"]): KeyCache {
   const cache = createReadCache<string, FoundApiKey>(maxCachedKeys);

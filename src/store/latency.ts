@@ -1,6 +1,6 @@
 /**
- * Response times as counts in buckets that grow by a quarter power of two (19 % wide), so that a percentile of any range
- * of time is the sum of a few small rows. The error of a percentile is at most half a bucket.
+ * Response times as counts in buckets that grow by a quarter power of two (19 % wide), so that a percentile over any time
+ * range comes from the sum of a few small rows. The error of a percentile is at most half a bucket.
  */
 const perDoubling = 4;
 
@@ -21,7 +21,7 @@ export function addCount(histogram: Histogram, bucket: number, count: number): v
   histogram[bucket] = (histogram[bucket] ?? 0) + count;
 }
 
-/** As it is stored: JSON, bucket and count in turn, because most buckets are empty. */
+/** The stored form: JSON of alternating buckets and counts, because most buckets are empty. */
 export function writeHistogram(histogram: Histogram): string {
   const pairs: number[] = [];
   histogram.forEach((count, bucket) => void pairs.push(bucket, count));

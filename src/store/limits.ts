@@ -1,12 +1,12 @@
 /** How many occurrences one key may have within any window of time. */
 export interface Limit {
-  /** Of no other limit: with the key it is what occurrences are counted under. */
+  /** Unique among all limits: occurrences are counted under the name and the key. */
   readonly name: string;
   readonly most: number;
   readonly windowMs: number;
   /**
-   * Keys that are remembered at least. Beyond, the one that was quiet for longest may be forgotten, so that strangers who
-   * make up keys do not fill the memory.
+   * How many keys are remembered at least. Beyond that, the key that has been quiet for longest may be forgotten, so that
+   * strangers who make up keys cannot fill the memory.
    */
   readonly keys: number;
 }
@@ -16,27 +16,27 @@ export interface Count {
   readonly key: string;
 }
 
-/** `by`: the limit that has no room. */
+/** `by`: the limit that was reached. */
 export type Turn = { ok: true } | { ok: false; retryAfterSeconds: number; by: Limit };
 
 /**
- * Limits that hold for a caller whichever node it comes to, and are therefore where all nodes see them. What protects a
- * node itself, such as the room for bodies, is a `Limiter` of its own.
+ * Limits that apply to a caller whichever node it reaches, so they are kept where all nodes see them. What protects a node
+ * itself, such as the memory for request bodies, has its own `Limiter`.
  *
- * A window slides: a fixed one would let twice the limit pass around its edge. What is counted need not outlive a restart.
- * A verb that fails is a `DomainError` of kind `unavailable`, as of `store.ts`: the caller is refused, and nothing counts.
- * Each verb is one step: no other comes between its look and its count, so who has to do both calls `take`.
+ * Windows slide: a fixed one would let twice the limit through around its edge. Counts need not survive a restart.
+ * A verb that fails throws a `DomainError` of kind `unavailable`, as in `store.ts`: the caller is refused, and nothing counts.
+ * Each verb is atomic: nothing comes between its check and its count, so a caller that needs both calls `take`.
  *
  * `test/contract/limits/` is this text as a suite.
  */
 export interface Limits {
   /**
-   * Counts one occurrence in each of `counts`, if all of them have room and so have those of `others`, which are only looked
-   * at; otherwise none counts. Of several without room the first is told, `counts` before `others`.
+   * Counts one occurrence in each of `counts` if all of them have room and so do `others`, which are only checked; otherwise
+   * counts nothing. If several have no room, the first is reported, `counts` before `others`.
    */
   take(counts: readonly Count[], others?: readonly Count[]): Promise<Turn>;
   /** Whether `take` would succeed, without counting. */
   peek(counts: readonly Count[]): Promise<Turn>;
-  /** Takes back the latest occurrence of each: what was counted in advance turned out not to count. */
+  /** Takes back the latest occurrence of each, when what was counted in advance turned out not to count. */
   giveBack(counts: readonly Count[]): Promise<void>;
 }

@@ -1,21 +1,21 @@
-/** What a store says of itself to somebody who only looks. */
+/** What a store tells about itself to a process that only looks at it. */
 export interface StoreLook {
   /** Its name and version, for people. */
   readonly backend: string;
   /** How many migrations have run, and how many this program knows. */
   readonly schema: { readonly found: number; readonly known: number };
-  /** What follows is only read from a store of this program's schema; else null. */
+  /** Only read from a store with this program's schema; otherwise null. */
   readonly figures: StoreFigures | null;
-  /** Of a database on a server of its own; else null. */
+  /** For a database on a server of its own; otherwise null. */
   readonly server: {
     readonly clockMs: number;
-    /** Age of the oldest transaction that sees the database as it was. */
+    /** Age of the oldest transaction that holds a snapshot of the database. */
     readonly oldestSnapshotSeconds: number;
   } | null;
 }
 
 export interface StoreFigures {
-  /** The time in the id of the newest event; null when there is none. */
+  /** The time encoded in the id of the newest event; null when there is none. */
   readonly newestEventAt: number | null;
   readonly waiting: number;
   /** Null when nothing waits. */

@@ -6,25 +6,25 @@ export interface MailOrder extends MailPlace {
   readonly fact: MailFact;
 }
 
-/** The outbox and the links that set a new password (`domain/mail.ts`). */
+/** The outbox, and the links for setting a new password (`domain/mail.ts`). */
 export interface MailVerbs {
-  /** False: so many wait that this one is left out. */
+  /** False when too many are waiting, so that this one is dropped. */
   queueMail(order: MailOrder, now: number): Promise<boolean>;
-  /** What is due, the longest waiting first, and when the next one after it is. */
+  /** Due mails, longest waiting first, and when the next one after them is due. */
   dueMail(now: number, limit: number): Promise<{ mails: WaitingMail[]; nextAt: number | null }>;
   /** @param said the mail as it was when it was read */
   mailSent(said: WaitingMail, now: number): Promise<void>;
-  /** @returns whether it is tried again */
+  /** @returns whether it will be tried again */
   mailNotSent(said: WaitingMail, now: number): Promise<boolean>;
 
   /**
-   * Makes the link of an account that sets a new password, in place of an earlier one, and queues the mail with it. False: a mail with
-   * one went there within the hour or waits, and nothing is written.
+   * Creates an account's link for setting a new password, replacing any earlier one, and queues the mail with it. False when
+   * a mail with a link was sent there within the hour or is waiting; nothing is written then.
    */
   orderPasswordReset(tenantKey: number, tokenHash: Uint8Array, order: MailOrder, now: number): Promise<boolean>;
-  /** The account of a link that works still; its address is the one that the mail went to, and its sessions are the same. */
+  /** The account of a link that is still valid: its address is the one that the mail went to, and its sessions are the same. */
   findPasswordReset(tokenHash: Uint8Array, now: number): Promise<Tenant | null>;
-  /** Sets the password by such a link, which works no more, and ends every session; null when it does not work any more. */
+  /** Sets the password by such a link, which is thereby used up, and ends every session; null when it is no longer valid. */
   usePasswordReset(tokenHash: Uint8Array, passwordHash: string, now: number, act: Act): Promise<Tenant | null>;
 }
 

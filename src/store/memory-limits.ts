@@ -2,7 +2,7 @@ import type { Clock } from "../lib/clock.ts";
 import { createLimiter, type Limiter } from "../lib/limiter.ts";
 import type { Count, Limit, Limits, Turn } from "./limits.ts";
 
-/** The limits of a process that is alone. Each verb runs to its end before the next, as nothing in it waits. */
+/** The limits of a process that runs alone. Each verb is atomic, as nothing in it awaits. */
 export function createMemoryLimits(clock: Pick<Clock, "monotonicMs">): Limits {
   const limiters = new Map<string, Limiter>();
 

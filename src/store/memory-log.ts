@@ -2,12 +2,12 @@ import type { Clock } from "../lib/clock.ts";
 import { allChannelsBytes, type Channel, createChannel } from "./stream-channel.ts";
 import { encodeMessage, type StreamLog } from "./stream-log.ts";
 
-/** The messages of a process that is alone, in its memory: `<process start>-<n>`. None outlives it. */
+/** The stream log of a process that runs alone, in its memory. Ids are `<process start>-<n>`; no message outlives the process. */
 export function createMemoryLog(clock: Pick<Clock, "now">): StreamLog {
   const processStart = clock.now();
   const watched = new Map<string, { readonly channel: Channel; onMore(): void }>();
   let lastNumber = 0;
-  /** What the channels of all tenants take. */
+  /** What the channels of all tenants take, in bytes. */
   let heldBytes = 0;
 
   /** Numbers are shared by all tenants, so an id is never given twice. */
@@ -21,7 +21,10 @@ export function createMemoryLog(clock: Pick<Clock, "now">): StreamLog {
     while (heldBytes > allChannelsBytes && halveLargest()) {}
   }
 
-  /** The tenant that keeps most gives way, so that a few with long messages cost the others nothing. @returns false when nothing is kept */
+  /**
+   * The tenant that holds the most gives way, so that a few with long messages cost the others nothing.
+   * @returns false when nothing is held
+   */
   function halveLargest(): boolean {
     let largest: Channel | undefined;
     for (const { channel } of watched.values()) {
@@ -44,7 +47,7 @@ export function createMemoryLog(clock: Pick<Clock, "now">): StreamLog {
     },
 
     watch(tenantId, onMore) {
-      // A number of its own: what was not recorded before lies below it, so nobody resumes across that gap.
+      // It takes a number of its own: whatever went unrecorded lies below it, so no client resumes across that gap.
       const channel = createChannel(nextNumber());
       watched.set(tenantId, { channel, onMore });
       return {

@@ -1,7 +1,7 @@
-/** A table with a row for each minute in which something happened; a row has a histogram (`latency.ts`) as well. */
+/** A table with a row for each minute in which something happened; each row also has a histogram (`latency.ts`). */
 export interface MinuteTable {
   readonly name: string;
-  /** Whose minutes they are. */
+  /** Columns that identify whose minutes they are. */
   readonly keys: readonly string[];
   readonly counts: readonly string[];
 }

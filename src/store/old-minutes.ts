@@ -1,12 +1,12 @@
 import { addStored, type Histogram, writeHistogram } from "./latency.ts";
 
-/** Rules, section 7: statistics are kept by the minute for 30 days, and then by the hour, for two years. */
+/** Rules, section 7: statistics are kept by the minute for 30 days, and by the hour for two years. */
 const minutesKept = 30 * 24 * 60;
 const hoursKept = 2 * 365 * 24 * 60;
 
-/** Merged in one go: with what several nodes have of them, some hundred rows. */
+/** Hours merged in one step: a few hundred rows, counting those of several nodes. */
 const hoursAtOnce = 4;
-/** Accounts, or webhooks, that are looked at in one go. */
+/** Accounts, or webhooks, that are looked at in one step. */
 const seriesAtOnce = 10;
 
 export interface StoredMinute {
@@ -15,34 +15,34 @@ export interface StoredMinute {
   readonly latency: string;
 }
 
-/** A table of minutes, as whoever thins it out sees it: rows of an account, or of a webhook, lie together. */
+/** A table of minutes, as the thinner sees it: the rows of an account, or of a webhook, lie together. */
 export interface OldMinutes {
-  /** Whose rows come after those of these keys; null: nobody's. */
+  /** The keys whose rows come after those of the given ones; null when there are none. */
   next(after: readonly number[] | null): Promise<readonly number[] | null>;
   first(keys: readonly number[]): Promise<number | null>;
-  /** The first minute from `from` up to `to` that begins no hour. */
+  /** The first minute from `from` up to `to` that is not the first of an hour. */
   firstWithinHour(keys: readonly number[], from: number, to: number): Promise<number | null>;
   rows(keys: readonly number[], from: number, to: number): Promise<readonly StoredMinute[]>;
-  /** Puts rows in place of all that are there from `from` up to `to`. */
+  /** Replaces all rows from `from` up to `to` with the given ones. */
   replace(keys: readonly number[], from: number, to: number, rows: readonly StoredMinute[]): Promise<void>;
 }
 
-/** One way through the tables. */
+/** One pass through the tables. */
 interface Walk {
   readonly minutesUpTo: number;
   readonly hoursUpTo: number;
   table: number;
-  /** Who was looked at last. */
+  /** The keys that were looked at last. */
   keys: readonly number[] | null;
 }
 
 /**
- * An hour is a row at its first minute, so whoever reads need not know of it.
+ * An hour is stored as a row at its first minute, so readers need not know about merging.
  *
- * @returns takes a step; true while there is more to do
+ * @returns a function that takes one step and answers true while there is more to do
  */
 export function createThinner(tables: readonly OldMinutes[]): (now: number) => Promise<boolean> {
-  /** Minutes before that are merged; after a restart nobody knows. */
+  /** Minutes before this one are merged; forgotten on a restart. */
   let merged = 0;
   let walk: Walk | null = null;
 

@@ -13,17 +13,17 @@ import { type RotatedKey, type RotateKeyOptions, rotateKey, type SealingOf, seal
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
 import { isOfThisSchema, type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
 
-/** A file in the data directory; or a database that other servers may share. */
+/** A file in the data directory, or a database that other servers may share. */
 export type StoreOptions = SqliteOptions | PostgresOptions;
 
 /**
- * Opens the store, or makes a new one. A backend is picked here: nothing else outside of its folder knows which one there
- * is.
+ * Opens the store, or creates a new one. The backend is picked here: outside its own folder, nothing else knows which one is
+ * in use.
  * @throws StartupError with what to do
  */
 export async function openStore(options: StoreOptions): Promise<OpenedStore> {
   if (!("url" in options)) return openSqliteStore(options);
-  // What only some servers need is no part of every start.
+  // Loaded on demand: a start should not pay for what only some servers need.
   const { openPostgresStore } = await import("./postgres/store.ts");
   return openPostgresStore(options);
 }
@@ -31,33 +31,33 @@ export async function openStore(options: StoreOptions): Promise<OpenedStore> {
 export type { Snapshot, UpgradeOptions, UpgradeProgress };
 
 /**
- * Brings an earlier store to this program's form beforehand, watched and in little memory; `openStore` would do it too, but
- * holds the event loop until it is done.
+ * Upgrades an older store to this program's schema ahead of opening it, with progress reports and in little memory.
+ * `openStore` would do it too, but blocks the event loop until it is done.
  *
  * @returns false when it was stopped
  * @throws StartupError with what to do, when there is too little room, or it fails
  */
 export const upgradeStore = (options: UpgradeOptions): Promise<boolean> => upgradeDatabase(options);
 
-/** Writes a store anew that no server has open, without the room that nothing uses. See `compactDatabase`. */
+/** Rewrites a store that no server has open, without its unused space. See `compactDatabase`. */
 export const compactStore = (options: CompactOptions): Promise<Compacted | null> => compactDatabase(options);
 
-/** Whether a store that another process may have open needs no upgrade, and is of no newer program either. */
+/** Whether a store, which another process may have open, needs no upgrade and was not written by a newer program either. */
 export const storeFits = (dataDir: string): boolean => isOfThisSchema(dataDir);
 
-/** As `storeFits`, of a database that servers share. What a start needs of this program is loaded by then. */
+/** Like `storeFits`, for a database that servers share. Also loads the modules that opening it will need. */
 export async function sharedStoreFits(options: Pick<PostgresOptions, "url" | "clock">): Promise<boolean> {
   const [{ isOfThisSchema }] = await Promise.all([import("./postgres/migrations.ts"), import("./postgres/store.ts")]);
   return isOfThisSchema(options);
 }
 
-/** Seals all of a store that no server has open with another master key, or nothing. See `rotateKey`. */
+/** Reseals a store that no server has open with another master key, all of it or nothing. See `rotateKey`. */
 export const rotateStoreKey = (options: RotateKeyOptions): RotatedKey => rotateKey(options);
 
 /** Whether a store that no server has open is sealed with this key. */
 export const sealingOfStore = (dataDir: string, masterKey: Uint8Array): SealingOf => sealingOf(dataDir, masterKey);
 
-/** Looks through a store that no server has open, as it was left, also by one that was killed. */
+/** Examines a store that no server has open, in the state in which it was left, even by a killed server. */
 export const examineStore = async (dataDir: string): Promise<Examination> => examineDatabase(dataDir);
 
 export type { BorrowedDatabase };
@@ -71,7 +71,7 @@ export async function borrowDatabase(options: BorrowOptions): Promise<BorrowedDa
 export type { PagesCheck, StoreLook };
 
 /**
- * Looks at a store that a server may have open, and changes nothing.
+ * Looks at a store that a server may have open, without changing anything.
  * @returns null when there is none yet
  * @throws StartupError when it cannot be reached or read, with what to do
  */
@@ -89,7 +89,7 @@ export async function lookAtStore({
   return lookAtServer({ url, clock });
 }
 
-/** The files of a store in a folder: sizes, and the one that others may have open. */
+/** The files of a store in a folder: their sizes, and the path of the one that others may have open. */
 export const storeFiles = (dataDir: string): StorageSizes & { readonly path: string } => ({
   ...databaseSizes(dataDir),
   path: join(dataDir, databaseFile),

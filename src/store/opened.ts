@@ -12,7 +12,7 @@ export interface StorageSizes {
   readonly logBytes: number;
 }
 
-/** What a backend hands over. It ends with `store.close`, all of it. */
+/** What a backend hands over. `store.close` ends all of it. */
 export interface OpenedStore {
   readonly store: Store;
   readonly sandboxBooks: SandboxBooks;
@@ -21,14 +21,14 @@ export interface OpenedStore {
   readonly lease: NodeLease;
   readonly streamLog: StreamLog;
   /**
-   * One at a time for each billing account, by key: a second upgrade waits for the first and gets its answer. It keeps order
-   * and not the money, which the verbs of the books do: where there are several nodes, a lease may run out.
+   * Admits one holder at a time per billing account, by key: a second upgrade waits for the first and gets its answer. It keeps
+   * order but does not protect the money, which the verbs of the books do: with several nodes, a lease may run out.
    */
   readonly billingLock: KeyedLock<number>;
-  /** See `KeptSecrets`; none where the store was opened without a vault. */
+  /** See `KeptSecrets`; empty if the store was opened without a vault. */
   readonly keptSecrets: KeptSecrets;
-  /** How much room the store takes. */
+  /** How much space the store takes. */
   sizes(): StorageSizes;
-  /** Age of the oldest transaction that holds a snapshot of a shared database, in seconds, as it was lately; else 0. */
+  /** Recent age of the oldest transaction that holds a snapshot of a shared database, in seconds; otherwise 0. */
   oldestSnapshotSeconds(): number;
 }

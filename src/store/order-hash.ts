@@ -2,9 +2,9 @@ import { lineOf } from "../domain/order.ts";
 import type { WebhookSettings } from "../domain/webhook.ts";
 
 /**
- * Stands for the line of a webhook in which deliveries with an ordering key wait: 53 bits of the key's XXH64; null: in none.
- * Two keys with the same one would wait for each other, and nothing else; of a million keys that happens in one of 20,000
- * accounts.
+ * Identifies the line of a webhook in which deliveries with an ordering key wait: 53 bits of the key's XXH64; null when they
+ * wait in none. Two keys with the same hash would wait for each other, with no other effect; with a million keys that happens
+ * in one of 20,000 accounts.
  */
 export function orderHashFor(webhook: Pick<WebhookSettings, "ordered">, orderingKey: string | null): number | null {
   const line = lineOf(webhook, orderingKey);

@@ -1,4 +1,4 @@
-/** Where a page lies in a list that is walked along an index, from the end that is nearer. */
+/** Where a page lies in a list that is walked along an index, from whichever end is nearer. */
 export interface PagePlace {
   readonly offset: number;
   readonly limit: number;
@@ -6,7 +6,7 @@ export interface PagePlace {
   readonly total?: number | undefined;
 }
 
-/** Rows that are walked over to get to a page, from the nearer end when the total is known. */
+/** How many rows are walked over to reach a page, from the nearer end when the total is known. */
 export function walkedRows({ offset, limit, total }: PagePlace): number {
   return total === undefined ? offset : Math.min(offset, Math.max(0, total - offset - limit));
 }
@@ -14,7 +14,7 @@ export function walkedRows({ offset, limit, total }: PagePlace): number {
 export interface PageSpan {
   readonly offset: number;
   readonly limit: number;
-  /** It is counted from the oldest entry, and comes out in reverse. */
+  /** The offset counts from the oldest entry, and the rows come out in reverse. */
   readonly fromOldest: boolean;
 }
 

@@ -1,28 +1,28 @@
 import type { Tenant } from "../domain/tenant.ts";
 import type { AttemptRef } from "./deliveries.ts";
 
-/** Accounts by their keys: those, or all but those. */
+/** Accounts by their keys: only these, or all except these. */
 export interface AccountChoice {
   readonly kind: "only" | "except";
   readonly tenantKeys: readonly number[];
 }
 
-/** A look at events, from the oldest on. */
+/** A scan of events, starting from the oldest. */
 export interface OldEventsQuery {
-  /** The last one that was looked at. */
+  /** The last event that was looked at. */
   readonly afterSeq: number;
-  /** Those that were ingested before this time. */
+  /** Only events ingested before this time. */
   readonly before: number;
   readonly accounts: AccountChoice;
-  /** Only those whose payload is still there. */
+  /** Only events whose payload is still there. */
   readonly withPayload: boolean;
-  /** Most that are found. */
+  /** Maximum number of events to find. */
   readonly limit: number;
 }
 
 export interface OldEvents {
   readonly events: readonly { readonly tenantKey: number; readonly seq: number }[];
-  /** The last one that was looked at; null: there are no more of them. */
+  /** The last event that was looked at; null when there are no more. */
   readonly lookedTo: number | null;
 }
 
@@ -32,56 +32,56 @@ export interface AccountKept
 }
 
 export interface KeptAnswersQuery {
-  /** The attempt that was looked at last; null: none was. */
+  /** The last attempt that was looked at; null when none was. */
   readonly after: AttemptRef | null;
   readonly before: number;
 }
 
 export interface KeptAnswers {
   readonly attempts: readonly (AttemptRef & { readonly webhookKey: number })[];
-  /** The attempt that was looked at last; null: none was. */
+  /** The last attempt that was looked at; null when none was. */
   readonly lookedTo: AttemptRef | null;
   readonly isMore: boolean;
 }
 
-/** Attempts that are looked at in one go: a few milliseconds. */
+/** Attempts that are looked at in one go: takes a few milliseconds. */
 export const attemptsInOneLook = 2_000;
 
-/** Events that are looked at in one go, of which few may be what is looked for: some milliseconds. */
+/** Events that are looked at in one go, few of which may match: takes some milliseconds. */
 export const eventsInOneLook = 5_000;
 
 /**
- * What has become old goes (`domain/retention.ts`). Counters and groups of failures follow in the same transaction; what a replay
- * has done, statistics and what the month's quota has given stay as they are.
+ * Removes what is too old to keep (`domain/retention.ts`). Counters and failure groups are updated in the same transaction; the
+ * results of replays, the statistics and the use of the month's quota stay as they are.
  */
 export interface RetentionVerbs {
-  /** Some of them; what waits is among them. A part of the store that is damaged is passed over. */
+  /** The next of them, including events that still have deliveries waiting. Damaged parts of the store are skipped. */
   oldEvents(query: OldEventsQuery): Promise<OldEvents>;
   /**
-   * Removes those of these events that have ended by then, with their records and attempts. None of an account that is gone:
-   * its rows are erased. @returns how many went
+   * Removes those of these events that had ended by `endedBy`, with their records and attempts. Does nothing for a deleted
+   * account: its rows are erased anyway. @returns how many were removed
    */
   forgetEvents(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
-  /** As `forgetEvents`, of their payloads alone. */
+  /** Like `forgetEvents`, but removes only their payloads. */
   erasePayloads(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
   /**
-   * The next logged attempts that were acknowledged and of which the answer's body is kept, in the order of the log. Those that
-   * began after `before` may be missing, and are when a later look comes to them.
+   * The next logged attempts that were acknowledged and whose response body is still kept, in the order of the log. Those that
+   * began after `before` may be missing; a later look finds them.
    */
   keptAnswers(query: KeptAnswersQuery): Promise<KeptAnswers>;
-  /** Removes the bodies of the answers to these attempts. None of an account that is gone. */
+  /** Removes the response bodies of these attempts. Does nothing for a deleted account. */
   forgetAnswers(tenantKey: number, attempts: readonly AttemptRef[]): Promise<void>;
-  /** Accounts for which the operator has said how long or how much they keep. */
+  /** Accounts for which the operator has set how long or how much they keep. */
   accountsKeptOtherwise(): Promise<readonly AccountKept[]>;
   /**
-   * Bytes that the events of an account take, with their records, attempts and what they are found by. Of many events a sample
-   * is measured.
+   * Bytes that the events of an account take, with their records, attempts and index entries. Where there are many events, a
+   * sample is measured.
    */
   storageOf(tenantKey: number): Promise<number>;
-  /** Notes since when an account takes more than it may; null: it does not. Idempotent. */
+  /** Notes since when an account has exceeded its storage; null when it does not. Idempotent. */
   noteStorageFull(tenantKey: number, since: number | null): Promise<void>;
-  /** Of all accounts. */
+  /** Events stored for all accounts together. */
   storedEvents(): Promise<number>;
-  /** Bytes that the store takes, without the room that can be used again. */
+  /** Bytes that the store takes, without the space that it can reuse. */
   usedBytes(): Promise<number>;
 }

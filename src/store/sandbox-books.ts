@@ -21,21 +21,21 @@ export interface SandboxCard {
   readonly expMonth: string;
   readonly expYear: string;
   readonly reusable: boolean;
-  /** What it does when it is charged again. */
+  /** How it behaves when it is charged again. */
   readonly later: "pays" | "declines" | "asks";
   readonly forgotten: boolean;
 }
 
 /**
- * What the built-in payment processor remembers, as another processor would on its own side. A seam of its own, beside the
+ * What the built-in payment processor remembers, as any other processor would on its own side. A seam of its own, next to the
  * store's: only `billing/sandbox` uses it, and no verb of the store needs it. Error contract and durability are those of
- * `Store`, with which it is opened and closed.
+ * `Store`, together with which it is opened and closed.
  */
 export interface SandboxBooks {
   /** False when the reference was used before; then nothing is stored. */
   addTransaction(transaction: SandboxTransaction): Promise<boolean>;
   findTransaction(by: { reference: string } | { accessCode: string }): Promise<SandboxTransaction | null>;
-  /** Moves a transaction on if it is still in one of the states `from`, with the card that did it. False if it is not. */
+  /** Moves a transaction on if it is still in one of the states `from`, and stores the card that paid. False if it is not. */
   moveTransaction(
     reference: string,
     from: readonly SandboxTransaction["state"][],

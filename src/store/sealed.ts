@@ -1,10 +1,10 @@
-/** Where values are that are sealed with the master key, and how another key takes its place while they are in use. */
+/** Where values sealed with the master key are stored, and how another key takes its place while they are in use. */
 
-/** The tables that have them. What waits in the outbox of mails is sealed, too, and of use for an hour only. */
+/** The tables that contain sealed values. Mails waiting in the outbox are sealed too, but are of use for only an hour. */
 export const sealedPlaces = ["api_key", "signing_key", "signing_secret", "webhook", "saved_card"] as const;
 export type SealedPlace = (typeof sealedPlaces)[number];
 
-/** Of each table. */
+/** The sealed column of each table. */
 export const sealedColumns: Readonly<Record<SealedPlace, string>> = {
   api_key: "sealed",
   signing_key: "sealed_seed",
@@ -13,26 +13,26 @@ export const sealedColumns: Readonly<Record<SealedPlace, string>> = {
   saved_card: "sealed",
 };
 
-/** What a sealed value is found by. */
+/** Identifies a sealed value. */
 export interface SealedRef {
-  /** Of the account, or of the billing account. */
+  /** Key of the account, or of the billing account. */
   readonly owner: number;
   readonly key: number;
 }
 
 export interface SealedValue extends SealedRef {
   readonly ownerId: string;
-  /** Of the row itself; empty where it has none. */
+  /** Id of the row itself; empty where it has none. */
   readonly id: string;
   readonly sealed: Uint8Array;
 }
 
-/** The first of them comes after all references. */
+/** Sorts before every reference. */
 export const beforeAll: SealedRef = { owner: 0, key: 0 };
 
 export interface SealedSlice {
   readonly values: readonly SealedValue[];
-  /** Where the next slice begins; null: this was the last one. */
+  /** Where the next slice begins; null when this was the last one. */
   readonly next: SealedRef | null;
 }
 
@@ -41,36 +41,36 @@ export interface Resealed extends SealedRef {
   readonly sealed: Uint8Array;
 }
 
-/** What has to be true of every server that shares the store, and of none that starts later. */
+/** What has to be true of every server that shares the store, though not of one that starts later. */
 export interface KeyOfAll {
   /** See `keyIdOf`. */
   readonly keyId: string;
-  /** Everyone can open what it has sealed; or everyone seals with it. */
+  /** `known`: every server can open what the key has sealed; `used`: every server seals with it. */
   readonly by: "known" | "used";
 }
 
 export interface SealingVerbs {
   /** The values in about `limit` rows after the given one. */
   sealedValues(place: SealedPlace, after: SealedRef, limit: number): Promise<SealedSlice>;
-  /** Replaces those that are still what they were, and answers how many these are. */
+  /** Replaces the values that have not changed since, and returns how many that were. */
   reseal(place: SealedPlace, values: readonly Resealed[]): Promise<number>;
-  /** The row of `vault_check` as it is; null where the master key is not looked at. */
+  /** The row of `vault_check` as it is; null where the master key is not checked. */
   keyCheck(): Promise<Uint8Array | null>;
   /**
-   * Replaces it, and tells everyone (`master_key_changed`), if it is still what it was and the condition holds: also for
-   * servers that start meanwhile.
+   * Replaces that row and tells every server (`master_key_changed`), provided the row has not changed and the condition holds,
+   * also for servers that start in the meantime.
    */
   replaceKeyCheck(was: Uint8Array, is: Uint8Array, key: KeyOfAll): Promise<KeyCheckOutcome>;
 }
 
 export type KeyCheckOutcome =
   | { readonly kind: "replaced" }
-  /** Somebody else has replaced it. */
+  /** Another caller has replaced it. */
   | { readonly kind: "overtaken" }
-  /** The condition does not hold for these, by name. */
+  /** The condition does not hold for these servers, by name. */
   | { readonly kind: "missing"; readonly nodes: readonly string[] };
 
-/** What values are sealed for, by those who seal them. */
+/** The context that each kind of value is sealed for, as given by the code that seals it. */
 export interface SealedContexts {
   key(tenantId: string, keyId: string): string;
   signingSecret(tenantId: string): string;

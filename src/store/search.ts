@@ -2,22 +2,22 @@ import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, ingestedAtMs, parseEventId } from "../lib/id.ts";
 
 /**
- * Looking for a text in the records of an account, the newest first, in slices: nobody waits for more than one of them, and
- * the search ends where it has cost enough, whatever the history holds. The answer says how far it came.
+ * Searches the records of an account for a text, newest first, in slices: no other work waits for more than one slice, and
+ * the search stops once it has cost enough, however long the history. The answer says how far it got.
  */
 
-/** Rules, section 15: so many events, or so long. */
+/** Rules, section 15: a search looks at this many events, or for this long. */
 const mostEvents = 200_000;
 const mostMs = 500;
 
-/** Records that are looked at in one go: some milliseconds. */
+/** Records that are looked at in one go: takes some milliseconds. */
 export const sliceRecords = 500;
 
-/** What is looked for, as a backend compares it. */
+/** What is searched for, in the form in which a backend compares it. */
 export interface Needle {
-  /** As it was given, and as it stands in a JSON string where that is different. Payloads are compared byte for byte. */
+  /** The text as given, and as it would appear in a JSON string if that differs. Payloads are compared byte for byte. */
   readonly texts: readonly Uint8Array[];
-  /** As it may stand in an id; null: in none. */
+  /** The text as it could appear in an id; null when it cannot. */
   readonly idPart: string | null;
 }
 
@@ -35,18 +35,18 @@ export function needleOf(text: string): Needle {
 export const isInId = ({ idPart }: Needle, seq: number, idTail: Uint8Array): boolean =>
   idPart !== null && encodeEventId(seq, idTail).includes(idPart);
 
-/** Numbers of events, both inclusive. */
+/** Event numbers, both inclusive. */
 export interface SeqRange {
   readonly fromSeq?: number | undefined;
   readonly toSeq?: number | undefined;
 }
 
 export interface Slice<Place> {
-  /** Records of events that have the text, the newest first. */
+  /** Records of events that contain the text, newest first. */
   readonly found: readonly Place[];
   /** How many events were looked at. */
   readonly events: number;
-  /** The newest event that was not looked at; null: there is none. */
+  /** The newest event that was not looked at; null when there is none. */
   readonly nextSeq: number | null;
 }
 
@@ -65,11 +65,11 @@ export interface SearchResult<Place> {
   /** Found so far. */
   readonly total: number;
   readonly totalIsExact: boolean;
-  /** Ingestion time down to which all was looked at; null: all was. */
+  /** Ingestion time down to which everything was searched; null when the whole range was. */
   readonly searchedTo: number | null;
 }
 
-/** Ends as soon as the page is full and one record more is found: whoever wants the next page goes on. */
+/** Stops as soon as the page is full and one more record is found; the request for the next page searches on. */
 export async function searchRecords<Place>(options: SearchOptions<Place>): Promise<SearchResult<Place>> {
   const { text, range, offset, limit, clock, look } = options;
   const needle = needleOf(text);
@@ -100,7 +100,7 @@ export async function searchRecords<Place>(options: SearchOptions<Place>): Promi
   }
 }
 
-/** A slice ends with a whole event: the last one of a full slice is left for the next. */
+/** A slice ends with a whole event: the last event of a full slice is left to the next slice. */
 export function wholeEvents<Place extends { readonly eventSeq: number }>(
   places: readonly Place[],
 ): { whole: readonly Place[]; nextSeq: number | null } {

@@ -1,13 +1,13 @@
 import type { RefusalReason, RefusedEvents } from "../domain/refused-events.ts";
 
-/** The verbs of the charts. They count what happened; the records themselves are `EventVerbs`. */
+/** The verbs behind the charts. They count what happened; for the records themselves see `EventVerbs`. */
 
 export interface StatDelta {
   readonly tenantKey: number;
-  /** Absent: of all the account's together. */
+  /** Absent: for the whole account. */
   readonly webhookKey?: number;
   readonly minute: number;
-  /** 0 of a webhook: an event is accepted once, for however many. */
+  /** 0 for a webhook: an event is accepted once, however many webhooks get it. */
   readonly accepted: number;
   readonly delivered: number;
   readonly failed: number;
@@ -21,7 +21,7 @@ export interface StatSums {
   readonly delivered: number;
   readonly failed: number;
   readonly attempts: number;
-  /** Percentiles of the attempts that were answered; null when none was. */
+  /** Percentiles over the attempts that got a response; null when none did. */
   readonly p50Ms: number | null;
   readonly p95Ms: number | null;
 }
@@ -31,13 +31,13 @@ export interface StatBucket extends StatSums {
 }
 
 export interface Stats {
-  /** One entry a bucket from `from` to `to`, also for those in which nothing happened. */
+  /** One entry per bucket from `from` to `to`, including those in which nothing happened. */
   readonly buckets: StatBucket[];
-  /** All of them together; percentiles are those of all attempts, not means of percentiles. */
+  /** All buckets together; percentiles are taken over all attempts, not averaged from the buckets'. */
   readonly total: StatSums;
 }
 
-/** What is PENDING now. */
+/** What is `PENDING` now. */
 export interface Waiting {
   readonly records: number;
   /** Ingestion time of the oldest event among them; null when nothing waits. */
@@ -48,13 +48,13 @@ export interface StatRange {
   readonly from: number;
   readonly to: number;
   readonly bucketMs: number;
-  /** Id or URL of a webhook, also of a removed one: what became of its deliveries. */
+  /** Id or URL of a webhook, possibly a removed one: only its deliveries are counted. */
   readonly webhookId?: string;
 }
 
 export interface RefusalDelta {
   readonly tenantKey: number;
-  /** As `utcMonth` has it. */
+  /** As `utcMonth` counts it. */
   readonly month: number;
   readonly reason: RefusalReason;
   readonly events: number;
@@ -63,10 +63,10 @@ export interface RefusalDelta {
 export interface StatVerbs {
   addStats(deltas: readonly StatDelta[]): Promise<void>;
   stats(tenantKey: number, range: StatRange): Promise<Stats>;
-  /** Takes a step in merging old minutes to hours, and in forgetting hours (`old-minutes.ts`); true while there is more. */
+  /** Takes one step in merging old minutes into hours and dropping old hours (`old-minutes.ts`); true while there is more. */
   thinStats(now: number): Promise<boolean>;
   addRefused(deltas: readonly RefusalDelta[]): Promise<void>;
   refusedEvents(tenantKey: number, month: number): Promise<RefusedEvents>;
-  /** Costs the same however much waits. */
+  /** Costs the same however many records wait. */
   waiting(tenantKey: number): Promise<Waiting>;
 }

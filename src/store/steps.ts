@@ -1,8 +1,8 @@
 import type { Cursor } from "./cursor.ts";
 
-/** How a backend reads a list that is handed out as a `Cursor`: which rows it has is fixed, and they are read in steps. */
+/** How a backend reads a list that it hands out as a `Cursor`: the set of rows is fixed, and they are read in steps. */
 
-/** Which rows of a list come next, and how much of them. */
+/** Which rows of a list come next, and how many bytes of them. */
 export interface StepParams<Key = number> {
   keys: readonly Key[];
   bytes: number;
@@ -11,23 +11,23 @@ export interface StepParams<Key = number> {
 /** Rows in the order of their keys. */
 export interface Step<Row> {
   rows: Row[];
-  /** Keys that were looked at, those that are gone among them. */
+  /** How many keys were looked at, including those whose rows are gone. */
   taken: number;
 }
 
-/** What a row takes beside its texts and bytes. */
+/** What a row takes besides its texts and bytes. */
 export const bytesBeside = 300;
 
-/** So many rows are made into text in a few ms. */
+/** This many rows take a few ms to turn into text. */
 const mostRows = 500;
 
-/** And so many are looked at, at least. */
+/** At least this many are looked at. */
 const fewestRows = 8;
 
-/** How large rows are taken to be before one was seen. */
+/** How large rows are assumed to be before any has been seen. */
 const usualRowBytes = 512;
 
-/** The list of these keys. */
+/** The list of the rows with these keys. */
 export function cursorInSteps<Key, Row, Entry>(
   keys: readonly Key[],
   read: (step: StepParams<Key>) => Promise<Step<Row>>,
@@ -39,7 +39,7 @@ export function cursorInSteps<Key, Row, Entry>(
   return {
     async next(bytes) {
       while (at < keys.length) {
-        // Where rows are large, no more are looked at than a step may take.
+        // Where rows are large, only as many are looked at as a step may return.
         const rowsAtMost = Math.min(mostRows, Math.max(fewestRows, Math.floor(bytes / rowBytes)));
         const { rows, taken } = await read({ keys: keys.slice(at, at + rowsAtMost), bytes });
         at += taken;

@@ -1,30 +1,31 @@
 /**
- * How many bytes the events of an account take. Of few events each is measured; of many every so-manieth record, which costs a
- * walk through one index in slices and some thousand reads: nothing is counted as an event comes in or is delivered.
+ * How many bytes the events of an account take. With few events, each is measured; with many, every n-th record, which costs
+ * a walk through one index in slices and a few thousand reads. In return, nothing has to be counted when an event comes in or
+ * is delivered.
  */
 
-/** A record, with what its event and all attempts of that have in them. */
+/** A record, with the size of its event and of all that event's attempts. */
 export interface MeasuredRecord {
   readonly eventSeq: number;
-  /** Of its event. */
+  /** How many records its event has. */
   readonly records: number;
-  /** What is stored of the event besides numbers. */
+  /** What is stored for the event besides numbers. */
   readonly eventBytes: number;
   readonly recordBytes: number;
   readonly attempts: number;
   readonly attemptBytes: number;
 }
 
-/** What a row takes beside what is stored in it, and its entries in indexes. */
+/** The overhead of a row on top of what is stored in it, including its index entries. */
 export interface RowSizes {
   readonly event: number;
   readonly record: number;
   readonly attempt: number;
-  /** How rows come to lie in pages, one after the other; null: as much as they have, as far as anybody can say. */
+  /** How a row is placed in pages that are filled one after the other. Without it, a row counts as its bytes alone. */
   place?(rowBytes: number): Place;
 }
 
-/** What of a row lies among others, and whole pages beside them. */
+/** The part of a row that shares a page with others, and the whole pages that it takes in addition. */
 export interface Place {
   readonly inPage: number;
   readonly ownPages: number;
@@ -32,16 +33,16 @@ export interface Place {
 
 const pageBytes = 4_096;
 
-/** Records that are measured at least, of so many and more. */
+/** At least this many records are measured, if there are that many. */
 export const sampleSize = 8_000;
 
 /** Records that are measured in one go. */
 export const measuredAtOnce = 200;
 
-/** Every so-manieth record is measured. Odd, so that keys that are given in steps are met as often as others. */
+/** Every n-th record is measured. The step is odd, so that keys assigned in steps are met as often as others. */
 export const stepOf = (records: number): number => (records <= sampleSize ? 1 : Math.floor(records / sampleSize) | 1);
 
-/** @param slice the next measured records of events after one, in their order; those of the last event may be missing */
+/** @param slice the next measured records of the events after `afterSeq`, in order; some of the last event's may be missing */
 export async function measureStorage(
   records: number,
   sizes: RowSizes,
@@ -57,7 +58,7 @@ export async function measureStorage(
     const isMore = last !== undefined && found.length >= measuredAtOnce;
     const some = isMore ? found.filter(({ eventSeq }) => eventSeq !== last.eventSeq) : found;
     for (const { records: ofEvent, eventBytes, recordBytes, attempts, attemptBytes } of some) {
-      // What an event takes is divided among its records.
+      // An event's size is divided among its records.
       const event = eventRoom(sizes.event + eventBytes);
       const all = attempts === 0 ? 0 : attempts * attemptRoom(sizes.attempt + attemptBytes / attempts);
       bytes += (event + all) / ofEvent + sizes.record + recordBytes;
@@ -69,7 +70,7 @@ export async function measureStorage(
   return measured === 0 ? 0 : Math.round((bytes * records) / measured);
 }
 
-/** Rows as they come, and the room that each takes, with what is left behind it when the next one does not fit. */
+/** Takes rows as they come and returns the space of each, including what is wasted in the page when the next one does not fit. */
 function createRoom({ place }: RowSizes): (rowBytes: number) => number {
   if (!place) return (rowBytes) => rowBytes;
   let used = 0;

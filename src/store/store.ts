@@ -26,19 +26,19 @@ import type { SealingVerbs } from "./sealed.ts";
 import type { StatVerbs } from "./stats.ts";
 
 /**
- * The seam to storage. Each verb is one whole transaction, and no transaction leaves it.
+ * The seam to storage. Each verb is exactly one transaction, and no transaction leaks out of it.
  *
- * Error contract, for every verb: a `DomainError` of kind `unavailable` means that nothing was written and a repetition
- * is safe (no room, a fault of the storage); other `DomainError`s are the ones named at the verb and write nothing either.
- * A promise of a write resolves once it is durable: it outlives the process and a loss of power. Every verb that writes
- * for a tenant checks in its own transaction that the tenant has not been deleted, and is `account_gone` (kind
- * `unauthenticated`) if so, unless the verb says otherwise.
+ * Error contract, for every verb: a `DomainError` of kind `unavailable` means that nothing was written and a retry is safe
+ * (out of space, storage fault); any other `DomainError` is one that the verb names, and nothing was written then either.
+ * A write's promise resolves once the write is durable: it survives a crash and a power loss. Every verb that writes for a
+ * tenant checks in its own transaction that the tenant has not been deleted, and fails with `account_gone` (kind
+ * `unauthenticated`) if it has, unless the verb says otherwise.
  *
- * No part of it: what a backend stores things in (tables, files, pages), that it opens or reads at once, and which of
- * several writes that are under way together comes first. Each of them sees any other whole or not at all; who needs an
- * order awaits the first.
+ * Not part of the contract: what a backend stores things in (tables, files, pages), whether it opens or reads synchronously,
+ * and the order of concurrent writes. Each write sees any other entirely or not at all; a caller that needs an order awaits
+ * the first.
  *
- * `test/contract/store/` is this text as suites; a backend is one that passes them.
+ * `test/contract/store/` is this text as test suites; whatever passes them is a backend.
  */
 export interface Store
   extends TenantVerbs,
@@ -73,7 +73,7 @@ export interface NewTenant {
   readonly signingKey: NewSigningKey;
   readonly sealedSigningSecret: Uint8Array;
   readonly webhooks: readonly ListedWebhook[];
-  /** Present: its card has to be verified first. */
+  /** When present, the tenant's card has to be verified first. */
   readonly verification?: NewVerification;
 }
 
@@ -93,31 +93,31 @@ export interface TenantVerbs {
   findTenant(tenantId: string): Promise<Tenant | null>;
   findTenantByLoginEmail(loginEmail: string): Promise<Tenant | null>;
   /**
-   * Frees the login of an account whose paid plan was asked for until `unverifiedSince` and whose card was never verified.
-   * The account; null when the address is no such account's.
+   * Frees the login e-mail of an account that asked for a paid plan no later than `unverifiedSince` and never verified its
+   * card. Returns the account; null when the address belongs to no such account.
    */
   releaseUnverifiedEmail(loginEmail: string, unverifiedSince: number): Promise<Tenant | null>;
   /**
    * Newest first; for the operator.
-   * @param range `search`: only those with this in their id, name or e-mail address, in any case
+   * @param range `search`: only tenants whose id, name or e-mail address contains this text, ignoring case
    */
   listTenants(range: TenantRange): Promise<{ tenants: Tenant[]; total: number }>;
   usage(tenantKey: number, now: number): Promise<TenantUsage>;
-  /** Sets the tier and the limits with it; leaves the webhooks as they are. @throws invalid `email_taken` */
+  /** Sets the tier and the limits that come with it; leaves the webhooks as they are. @throws invalid `email_taken` */
   setTier(tenantKey: number, tier: Tier, act?: Act): Promise<Tenant>;
-  /** Sets the limits that are named instead of the plan's; null: the plan's again. */
+  /** Overrides the plan's limits with the given ones; null restores the plan's. */
   setLimits(tenantKey: number, limits: Partial<OwnLimits>, act?: Act): Promise<Tenant>;
   suspend(tenantKey: number, cause: SuspensionCause, now: number, act?: Act): Promise<Tenant>;
   resume(tenantKey: number, cause: SuspensionCause, act?: Act): Promise<Tenant>;
-  /** On paid tiers the e-mail is the login, too. @throws invalid `email_taken` */
+  /** On paid tiers the e-mail is also the login. @throws invalid `email_taken` */
   changeEmail(tenantKey: number, email: string, act?: Act): Promise<Tenant>;
   /** Sets the password and ends every session. */
   setPassword(tenantKey: number, passwordHash: string, act?: Act): Promise<Tenant>;
-  /** As `setPassword`, if `verified` is still the hash; null when another one was set since it was verified. */
+  /** Like `setPassword`, but only if the hash is still `verified`; null when another one was set since it was verified. */
   replacePassword(tenantKey: number, verified: string, passwordHash: string, act?: Act): Promise<Tenant | null>;
   /** Marks the tenant as deleted and frees its e-mail; `eraseDeleted` removes the rows. Idempotent. */
   deleteTenant(tenantKey: number, now: number, act?: Act): Promise<void>;
-  /** Removes about `limit` rows of deleted tenants; true while there are more. */
+  /** Removes about `limit` rows of deleted tenants; true while more remain. */
   eraseDeleted(limit: number): Promise<boolean>;
 }
 
@@ -125,7 +125,7 @@ export interface TenantVerbs {
 
 export interface NewApiKey {
   readonly id: string;
-  /** SHA-256 of the key: what it is found by. */
+  /** SHA-256 of the key, by which it is looked up. */
   readonly hash: Uint8Array;
   readonly sealed: Uint8Array;
 }
@@ -144,19 +144,19 @@ export interface FoundApiKey {
 }
 
 export interface CredentialVerbs {
-  /** Newest first, the inactive ones too. */
+  /** Newest first, including inactive ones. */
   apiKeys(tenantKey: number): Promise<ApiKey[]>;
-  /** At once where it is known: every event asks. */
+  /** Answers synchronously when the key is cached: every event needs this lookup. */
   findApiKey(hash: Uint8Array): FoundApiKey | null | Promise<FoundApiKey | null>;
-  /** Adds a key; every other active one ends at the earlier of its own end and `othersEndAt`. Forgets all but the latest. */
+  /** Adds a key; any other active one ends at its own end or `othersEndAt`, whichever is earlier. Removes all but the latest. */
   rotateApiKey(tenantKey: number, key: NewApiKey, othersEndAt: number, now: number, act?: Act): Promise<ApiKey>;
-  /** Notes the last use of keys by id. Keys that are gone are passed over. */
+  /** Notes when keys were last used, by id. Keys that no longer exist are skipped. */
   touchApiKeys(uses: ReadonlyMap<string, number>): Promise<void>;
 
-  /** All that are still published at `now`, the newest first. */
+  /** All keys that are still published at `now`, newest first. */
   signingKeys(tenantKey: number, now: number): Promise<SigningKey[]>;
   /**
-   * Adds a key that signs from `activatesAt`; the earlier ones are published until `othersRetireAt`.
+   * Adds a key that signs from `activatesAt` on; the earlier ones stay published until `othersRetireAt`.
    * @throws rate_limited `too_many_signing_keys`
    */
   rotateSigningKey(
@@ -167,9 +167,9 @@ export interface CredentialVerbs {
     now: number,
     act?: Act,
   ): Promise<SigningKey>;
-  /** Those that sign at `now`, the newest first. */
+  /** The secrets that sign at `now`, newest first. */
   signingSecrets(tenantKey: number, now: number): Promise<SigningSecret[]>;
-  /** Adds a secret; the one before it signs until `othersEndAt`, and earlier ones no longer. */
+  /** Adds a secret; the previous one signs until `othersEndAt`, and older ones stop signing now. */
   rotateSigningSecret(
     tenantKey: number,
     sealed: Uint8Array,
@@ -178,13 +178,13 @@ export interface CredentialVerbs {
     act?: Act,
   ): Promise<void>;
 
-  /** Ends one session token, remembered until it would have expired. */
+  /** Ends one session token. The store remembers this until the token would have expired. */
   endSession(sessionId: string, expiresAt: number): Promise<void>;
   /** Ends every session token of the tenant. */
   endAllSessions(tenantKey: number, act?: Act): Promise<Tenant>;
   /**
-   * The account of a session token, which compares its session version; null when there is no such account any more, or this
-   * token was ended by itself.
+   * The account behind a session token; the caller compares the session version. Null when the account no longer exists or
+   * this very token was ended.
    */
   findSession(tenantId: string, sessionId: string): Promise<Tenant | null>;
   rememberLogin(tenantKey: number, address: string, now: number, act?: Act): Promise<void>;
@@ -193,34 +193,38 @@ export interface CredentialVerbs {
 
 // ---------------------------------------------------------------- webhooks
 
-/** How the latest deliveries to a webhook went. Times are those at which attempts began. */
+/** How the latest deliveries to a webhook went. Times are when attempts started. */
 export interface WebhookHealth {
   readonly webhook: Webhook;
-  /** Records that were looked at; the next three add up to it. */
+  /** Records that were looked at; the next three counts add up to it. */
   readonly records: number;
   readonly delivered: number;
   readonly failed: number;
   readonly pending: number;
   readonly lastDeliveredAt: number | null;
-  /** Of the records that were looked at. */
+  /** Taken from the records that were looked at. */
   readonly deliveredTypes: DeliveredTypes;
-  /** Of the newest record whose last attempt failed, also of one that waits for its next try. */
+  /** Taken from the newest record whose last attempt failed, including one that waits for its next try. */
   readonly lastFailedAt: number | null;
   readonly lastError: string | null;
   readonly lastErrorCode: FailureCode | null;
-  /** Of the newest last attempt of a record; null when it was not answered. */
+  /** Taken from the newest of the records' last attempts; null when that got no response. */
   readonly lastStatusCode: number | null;
 }
 
 export interface WebhookVerbs {
-  /** In the order in which they were given. */
+  /** In the order in which they were registered. */
   webhooks(tenantKey: number): Promise<Webhook[]>;
   /**
-   * Of each registered webhook, in their order: over its latest `records` among the tenant's latest `walked`, by ingestion.
-   * Costs the same however many there are.
+   * The health of each registered webhook, in their order: over its latest `records` records among the tenant's latest
+   * `walked`, by ingestion. Costs the same however many records there are.
    */
   webhookHealth(tenantKey: number, limits: { records: number; walked: number }): Promise<WebhookHealth[]>;
-  /** Replaces the whole list. The act gets what changed; a list that is as before is noted as nothing. @returns the new one @throws invalid `too_many_webhooks` */
+  /**
+   * Replaces the whole list. The act records what changed; an unchanged list is not noted.
+   * @returns the new list
+   * @throws invalid `too_many_webhooks`
+   */
   replaceWebhooks(
     tenantKey: number,
     webhooks: readonly ListedWebhook[],
@@ -232,36 +236,36 @@ export interface WebhookVerbs {
 
 // ---------------------------------------------------------------- events
 
-/** An event as it is to be stored. */
+/** An event to be stored. */
 export interface NewEvent {
   readonly payload: Uint8Array;
-  /** What it is found by beside its time; null: it has none. */
+  /** Events can be looked up by it, besides their time; null when the event has none. */
   readonly type: string | null;
-  /** By which webhooks that are ordered deliver it. @default null: it stands by itself */
+  /** Ordered webhooks deliver events with the same key in order. @default null: it stands by itself */
   readonly orderingKey?: string | null;
 }
 
-/** From so many events on, a request gets a commit of its own, in turn with all the others: they are about 25 µs each. */
+/** A request with at least this many events gets its own commit, in turn with all the others: each event takes about 25 µs. */
 export const heavyEvents = 50;
 
 export interface AcceptRequest {
   readonly tenantKey: number;
-  /** Of the API key that it came with: a rotation may have ended it since it was looked up. */
+  /** The API key that the request came with: a rotation may have ended it since it was looked up. */
   readonly apiKeyId: string;
   readonly events: readonly NewEvent[];
-  /** Of all of them. @default none */
+  /** Applies to all the events. @default none */
   readonly trace?: TraceContext | null | undefined;
   readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array } | undefined;
-  /** Asked at the moment of writing: true when nobody waits for the answer any more, and nothing shall be accepted. */
+  /** Asked at the moment of writing: true when the client no longer waits for the answer, so nothing is to be accepted. */
   readonly isAbandoned?: (() => boolean) | undefined;
   /**
-   * Asked at the moment of writing, once of each webhook that gets deliveries and is not paused: how many of them its caller will own. The
-   * rest is nobody's. @default none
+   * Asked at the moment of writing, once for each webhook that gets deliveries and is not paused: how many of them the caller
+   * will own. The rest stay unowned. @default none
    */
   readonly roomFor?: ((webhook: WebhookRef) => number) | undefined;
 }
 
-/** An event that the program itself makes, about a webhook. */
+/** An event that the program itself emits, about a webhook. */
 export interface OwnEventRequest extends OwnEvent {
   readonly tenantKey: number;
   readonly payload: Uint8Array;
@@ -269,24 +273,24 @@ export interface OwnEventRequest extends OwnEvent {
 
 export interface AcceptedEvents {
   readonly eventIds: readonly string[];
-  /** True when an idempotency key was met again: nothing was stored, the ids are those of the first time. */
+  /** True when the idempotency key had been used before: nothing was stored, and the ids are those of the first time. */
   readonly repeated: boolean;
-  /** Of the first event. */
+  /** When the first event was ingested. */
   readonly ingestedAt: number;
   /** The deliveries that the caller owns, in order; empty when `repeated`. */
   readonly deliveries: readonly DueDelivery[];
-  /** The webhooks with deliveries that are nobody's and can be claimed; empty when `repeated`. */
+  /** The webhooks with unowned deliveries that can be claimed; empty when `repeated`. */
   readonly unowned: readonly WebhookRef[];
   /**
-   * Of each record that has failed as it was accepted, the key of its webhook, which is disabled; null: there is none. Empty
-   * when `repeated`.
+   * One entry for each record that failed on acceptance: the key of its webhook, which is disabled, or null when there is no
+   * webhook. Empty when `repeated`.
    */
   readonly failed: readonly (number | null)[];
 }
 
 /**
- * How much of a payload is read. `start`: its first bytes, where it is short enough that reading it costs little; `none`: it
- * is not touched.
+ * How much of a payload is read. `start`: its first bytes, if it is short enough to be cheap to read; `none`: the payload is
+ * not touched.
  */
 export type PayloadPart = "whole" | "start" | "none";
 
@@ -296,42 +300,42 @@ export interface PageQuery extends RecordFilters {
   readonly tenantKey: number;
   readonly page: number;
   readonly size: number;
-  /** In the payload, or a part of the event's id. The list is then searched, off the event loop and within bounds. */
+  /** Text in the payload, or part of the event's id. The list is then searched, off the event loop and within bounds. */
   readonly text?: string;
-  /** Of the payloads of its records. @default whole */
+  /** How much of the records' payloads is read. @default whole */
   readonly payload?: PayloadPart;
 }
 
 export interface RecordPage {
   readonly records: Cursor<EventRecord>;
   readonly total: number;
-  /** False when a filtered count stopped at 10,000, and when a search did not look at everything. */
+  /** False when a filtered count stopped at 10,000, or a search did not look at everything. */
   readonly totalIsExact: boolean;
-  /** Of a search: the ingestion time down to which all was looked at; null: all was. */
+  /** For a search: the ingestion time down to which everything was searched; null when the whole history was. */
   readonly searchedTo?: number | null;
-  /** Events of the account, of which each may have several records; only of the list of all of them. */
+  /** The account's events, each of which may have several records; only given for the unfiltered list. */
   readonly totalEvents?: number;
 }
 
 export interface EventVerbs {
   /**
    * Stores events and their delivery rows, all or none, and counts them against the month's quota.
-   * In this order: the API key, the answer of an idempotency key, the account's standing, the quota, whether the store may
-   * grow.
-   * @throws unauthenticated `unauthenticated`, idempotency_conflict `idempotency_key_reused`, what `refusalOfIngestion` says, rate_limited `quota_exceeded`,
-   * unavailable `storage_full`
+   * Checks, in this order: the API key, the stored answer for the idempotency key, the account's standing, the quota, and
+   * whether the store may grow.
+   * @throws unauthenticated `unauthenticated`, idempotency_conflict `idempotency_key_reused`, what `refusalOfIngestion` says,
+   * rate_limited `quota_exceeded`, unavailable `storage_full`
    */
   acceptEvents(request: AcceptRequest): Promise<AcceptedEvents>;
   /**
-   * Stores an event of our own for the webhooks that ask for its type, whose deliveries are nobody's. It counts against no
-   * quota. Null: no webhook asks, the store may not grow, or the account is gone; then nothing is stored.
+   * Stores an event of our own for the webhooks that subscribe to its type. Its deliveries start out unowned, and it counts
+   * against no quota. Null when no webhook subscribes, the store may not grow or the account is gone; nothing is stored then.
    */
   acceptOwnEvent(request: OwnEventRequest): Promise<AcceptedEvents | null>;
-  /** Records, the newest event first; those of one event in the order of the webhooks. */
+  /** Records by event, newest first; those of one event in the order of the webhooks. */
   page(query: PageQuery): Promise<RecordPage>;
   /** All records of one event of this tenant, in the order of the webhooks; null when it has no such event. */
   records(tenantKey: number, eventId: string): Promise<Cursor<EventRecord> | null>;
-  /** Key of the tenant that owns the event; null when nobody (any more) does. */
+  /** Key of the tenant that owns the event; null when no tenant does, or not any more. */
   eventOwner(eventId: string): Promise<number | null>;
   /** Oldest first; null when the tenant has no such event. */
   attempts(
@@ -340,15 +344,15 @@ export interface EventVerbs {
     range: { offset: number; limit: number },
   ): Promise<{ attempts: Cursor<Attempt>; total: number } | null>;
   /**
-   * The next delivery of the newest record of the event, as it would be made now; null when there is no such event.
+   * The next delivery of the event's newest record, as it would be made now; null when there is no such event.
    * @throws invalid `payload_erased`
    */
   previewDelivery(tenantKey: number, eventId: string): Promise<PreviewedDelivery | null>;
 }
 
-/** A delivery, and what is to be told with it. */
+/** A delivery, and what is shown with it. */
 export interface PreviewedDelivery extends Omit<DueDelivery, "limits" | "sealedHeaders"> {
-  /** Of its event. */
+  /** Type of the event. */
   readonly type: string | null;
 }
 
@@ -358,48 +362,48 @@ export interface NewReplay {
   readonly id: string;
   readonly kind: ReplayKind;
   readonly label: string;
-  /** `single`: the event. */
+  /** For `single`: the event. */
   readonly eventId?: string;
-  /** `timeline`: ingestion times, both inclusive. */
+  /** For `timeline`: ingestion times, both inclusive. */
   readonly from?: number;
   readonly to?: number;
-  /** @default none: it takes all that its kind does */
+  /** @default none: takes everything its kind selects */
   readonly filter?: ReplayFilter;
 }
 
-/** What has come back of a cancelled replay: the webhooks for which records wait as they did before, and the replay. */
+/** What a cancelled replay has given back: the webhooks whose records wait as they did before it, and the replay. */
 export interface ReturnedRecords {
   readonly replay: Replay;
   readonly tenantId: string;
   readonly webhooks: readonly WebhookRef[];
 }
 
-/** What a replay put into the queue: the webhooks to wake and the replay as it stands. */
+/** What a replay put into the queue: the webhooks to wake, and the replay as it stands now. */
 export interface Requeued {
   readonly replay: Replay;
   readonly webhooks: readonly WebhookRef[];
-  /** Deliveries that are owned, and stand for a run that this one has overtaken. Those that still wait need no attempt. */
+  /** Owned deliveries of runs that this one supersedes. Those not attempted yet need no attempt. */
   readonly overtaken: readonly DeliveryRef[];
-  /** The events, those that nothing delivers included; what cannot be read for damage is left out. */
+  /** The events, including those with nothing to deliver; events too damaged to read are left out. */
   readonly eventIds: readonly string[];
 }
 
 export interface ReplayVerbs {
   /**
-   * Queues one event again, at once.
+   * Queues one event again, immediately.
    * @throws not_found `event_not_found` or `event_not_selected`, invalid `payload_erased`, unavailable `storage_full`
    */
   replayEvent(tenantKey: number, replay: NewReplay, now: number, act?: Act): Promise<Requeued>;
   /**
-   * Fixes the selection of a bulk replay and lets it wait for its turn.
+   * Fixes the selection of a bulk replay and leaves it waiting for its turn.
    * @throws rate_limited `too_many_replays`, `too_many_replays_today`, unavailable `storage_full`
    */
   startReplay(tenantKey: number, replay: NewReplay, now: number, limits: ReplayLimits, act?: Act): Promise<Replay>;
-  /** How many events a replay would select, and how many of them have no payload any more. */
+  /** How many events a replay would select, and how many of those no longer have a payload. */
   previewReplay(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<ReplayPreview>;
   /**
-   * Queues about `limit` more events of the oldest bulk replay of a tenant whose turn it is; null when there is none.
-   * Those of an account that the operator has suspended wait; those of a deleted one are cancelled.
+   * Queues about `limit` more events of the oldest bulk replay of the tenant whose turn it is; null when there is none.
+   * Replays of an account that the operator has suspended wait; those of a deleted account are cancelled.
    * @throws unavailable `storage_full`: nothing is queued while the store may not grow
    */
   queueReplayBatch(limit: number, now: number): Promise<(Requeued & { tenantId: string; tenantKey: number }) | null>;
@@ -412,17 +416,17 @@ export interface ReplayVerbs {
   /** The replay that began a run (`DueDelivery.replayKey`). */
   replayByKey(replay: ReplayRef): Promise<Replay | null>;
   /**
-   * Leaves out what is not queued yet, and from then on nobody claims what waits for it. Null when there is no such replay.
+   * Drops what is not queued yet; what already waits for the replay can no longer be claimed. Null when there is no such replay.
    */
   cancelReplay(tenantKey: number, replayId: string, now: number, act?: Act): Promise<Replay | null>;
   /**
-   * As `cancelReplay`, of about `limit` replays that have not ended, whichever account's; those of a deleted one go with it.
-   * Of single events, of which there may be any number, it is not noted who did so.
-   * @returns how many; 0: there are none
+   * Like `cancelReplay`, for about `limit` unfinished replays of any account; those of a deleted account go with it.
+   * Who cancelled is not noted for replays of single events, since there may be any number of them.
+   * @returns how many were cancelled; 0 when none is left
    */
   cancelReplays(limit: number, now: number, by: Origin): Promise<number>;
   /**
-   * About `limit` records that wait for a cancelled replay, and that nobody owns, become what they were before it
+   * Turns about `limit` unowned records that wait for a cancelled replay back into what they were before it
    * (`domain/cancelled-run.ts`). `owned`: those that are left are in flight, or on their way back. Null when there are none.
    */
   returnCancelled(limit: number, now: number): Promise<ReturnedRecords | "owned" | null>;
@@ -431,24 +435,26 @@ export interface ReplayVerbs {
 // ---------------------------------------------------------------- maintenance
 
 export interface MaintenanceVerbs {
-  /** Forgets about `limit` idempotency keys, ended sessions, login addresses, retired keys and entries about acts that have
-   * outlived their use; true while there may be more. */
+  /**
+   * Removes about `limit` idempotency keys, ended sessions, login addresses, retired keys and audit entries that have
+   * outlived their use; true while there may be more.
+   */
   prune(now: number, limit: number): Promise<boolean>;
   /**
-   * Looks further for removed webhooks that no record and no attempt names, and forgets about `limit` of them; true while
-   * there may be more.
+   * Continues the search for removed webhooks that no record and no attempt refers to, and removes about `limit` of them; true
+   * while there may be more.
    */
   forgetWebhooks(now: number, limit: number): Promise<boolean>;
-  /** Resolves when a small write is durable. @throws unavailable also when the master key does not open what is sealed */
+  /** Resolves once a small write is durable. @throws unavailable, also when the master key does not open what is sealed */
   probe(): Promise<void>;
-  /** How long the oldest write has been waiting for its answer, in ms; 0 when none waits. */
+  /** How long the oldest pending write has been waiting for its answer, in ms; 0 when none waits. */
   oldestWaitingWriteMs(): number;
   /**
-   * Gives back about `bytes` of the room that erased rows have left; true while there is more. A backend that does so by
-   * itself has none.
+   * Gives back about `bytes` of the space that erased rows have left; true while there is more. A backend that does so by
+   * itself always answers false.
    */
   reclaim(bytes: number): Promise<boolean>;
-  /** Lets the writes that wait come to their end, then closes. Writes from then on are `unavailable`. */
+  /** Lets pending writes finish, then closes. Writes after this fail with `unavailable`. */
   close(): Promise<void>;
 }
 
@@ -456,10 +462,10 @@ export interface MaintenanceVerbs {
 
 export interface ChangeSource {
   /**
-   * The one who acts on changes in this process, from now on. It is told of each, whichever verb made it, once it is on
-   * disk, in the order in which changes became durable; what was not written is not told. A verb is answered after the
-   * listener has returned, so from the answer on nothing rests on the state before. Listeners do not wait for anything;
-   * one that throws is a defect, which is reported and fails no verb.
+   * Sets the one listener that acts on changes in this process. It hears of every change, whichever verb made it, once the
+   * change is on disk and in the order in which changes became durable; what was not written is not reported. A verb is
+   * answered after the listener has returned, so once it is answered nothing relies on the previous state. Listeners must
+   * not wait for anything; one that throws is a defect, which is reported and fails no verb.
    */
   onChange(listener: (change: Change) => void): void;
 }

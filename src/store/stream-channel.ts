@@ -1,37 +1,37 @@
-/** Rules, section 11: how many messages of a tenant a client can catch up with. */
+/** Rules, section 11: how many of a tenant's messages a client can catch up on. */
 export const channelMessages = 1_000;
 
 /**
- * And how many bytes of them: the longest URL, twice in each of 1,000 messages, fits. A replay's label has no limit but the
- * body's, so 1,000 messages could hold 64 MiB of an account's own making.
+ * And how many bytes of them: 1,000 messages that each contain the longest URL twice still fit. A replay's label is limited
+ * only by the body size, so without this an account could fill 64 MiB with 1,000 messages of its own.
  */
 export const channelBytes = 5 * 2 ** 20;
 
 /**
- * And how many bytes the channels of all tenants keep together: 1,000 messages of usual length of some 200
- * tenants. The process grows by 1.75 times as much: with 128 MiB, by 176 MB more than with 32.
+ * And how many bytes the channels of all tenants keep together: 1,000 messages of typical length for about 200 tenants. The
+ * process grows by 1.75 times as much: 176 MB more with 128 MiB than with 32.
  */
 export const allChannelsBytes = 64 * 2 ** 20;
 
-/** What a message takes beside its text: an object, a view and a place in the ring. */
+/** What a message takes besides its text: an object, a view and a slot in the ring. */
 const bytesBeside = 128;
 const sizeOf = (message: Uint8Array) => message.length + bytesBeside;
 
-/** Messages go out in chunks of about this size: one write to the socket in place of hundreds. */
+/** Messages go out in chunks of about this size: one write to the socket instead of hundreds. */
 const chunkBytes = 32 * 1024;
 
 /**
- * The last messages of one tenant, each encoded once for all readers. Positions count the messages from 0; a reader is a
- * position, so however far behind it is, it holds no memory.
+ * The last messages of one tenant, each encoded once for all readers. Positions count messages from 0. A reader is just a
+ * position, so it holds no memory, however far behind it is.
  */
 export interface Channel {
   /** Position of the oldest message that is still there. */
   readonly first: number;
   /** Position after the newest one. */
   readonly end: number;
-  /** What its messages take. */
+  /** What its messages take, in bytes. */
   readonly heldBytes: number;
-  /** Forgets the oldest messages until the rest takes no more than half of what all took. */
+  /** Drops the oldest messages until the rest take no more than half of what all of them took. */
   halve(): void;
   push(number: number, message: Uint8Array<ArrayBuffer>): void;
   /** Messages from `position` on, and the position after them. */
@@ -40,7 +40,7 @@ export interface Channel {
   positionAfter(number: number): number | null;
 }
 
-/** @param since nothing with a number up to this one is, or ever was, in the channel */
+/** @param since no message with this number or a lower one is, or ever was, in the channel */
 export function createChannel(since: number): Channel {
   const ring: ({ number: number; bytes: Uint8Array<ArrayBuffer> } | null)[] = [];
   let first = 0;
@@ -89,7 +89,7 @@ export function createChannel(since: number): Channel {
     },
 
     chunkFrom(position) {
-      // All readers that keep up ask for the same chunk.
+      // Readers that keep up all ask for the same chunk.
       if (latestChunk.from !== position || latestChunk.end !== end) {
         let next = position;
         let size = 0;

@@ -1,4 +1,4 @@
-/** What a client is shown; `resync` says to it alone that it has missed some. */
+/** What a client is shown. A separate `resync` tells a single client that it has missed some. */
 export type StreamEventKind =
   | "event.accepted"
   | "delivery.attempted"
@@ -8,40 +8,40 @@ export type StreamEventKind =
   | "account.changed";
 
 /**
- * In which order the messages of a tenant go out, and what is kept of them for those who resume (rules, section 11). The hub
- * shows to its readers what stands here.
+ * Defines the order in which a tenant's messages go out, and which of them are kept for clients that resume (rules, section
+ * 11). The hub shows its readers what is in here.
  *
  * `test/contract/stream/` is this text as a suite.
  */
 export interface StreamLog {
   /**
-   * Keeps a tenant's messages, until `forget`. One at a time for a tenant.
-   * @param onMore told that there are more to read, also while they are appended; must not throw
+   * Keeps a tenant's messages until `forget`. At most one watch per tenant at a time.
+   * @param onMore called when there are more to read, possibly from within `append`; must not throw
    */
   watch(tenantId: string, onMore: () => void): Tail;
   /**
-   * Adds a message; what was added first is read first. `data` is called only if the tenant is watched; what it throws is
-   * thrown, and then nothing is added. Never waits.
+   * Adds a message; messages are read in the order in which they were added. `data` is called only if the tenant is watched;
+   * if it throws, so does `append`, and nothing is added. Never waits.
    */
   append(tenantId: string, kind: StreamEventKind, data: () => Record<string, unknown>): void;
 }
 
-/** The kept messages of one tenant, by position: a reader is a position, so however far behind it is, it holds no memory. */
+/** The kept messages of one tenant, by position. A reader is just a position, so it holds no memory, however far behind it is. */
 export interface Tail {
   /** Position of the oldest message that is still there. */
   readonly first: number;
   /** Position after the newest one. */
   readonly end: number;
-  /** Messages from `position` on, as they go to the client, and the position after them. */
+  /** Messages from `position` on, as they are sent to the client, and the position after them. */
   chunkFrom(position: number): { bytes: Uint8Array<ArrayBuffer>; next: number };
-  /** Position of the message after that of an id; null when the id is unknown, or messages after it are no longer there. */
+  /** Position after the message with this id; null when the id is unknown, or messages after it are no longer there. */
   positionAfter(id: string): number | null;
-  /** An id from which a client resumes that has seen all so far. */
+  /** The id from which a client that has seen everything so far resumes. */
   endId(): string;
   /**
-   * Resolves when what was appended here before, or anywhere and is to be had by now, can be read; from the first time on
-   * nothing is missed. Until then nothing else may be asked. Null: that is so at any time.
-   * @throws DomainError `unavailable`; what failed the first time is to be forgotten
+   * Resolves once everything can be read that was appended here before, or by any node as far as it is available by now; from
+   * the first time on nothing is missed. Until then nothing else may be called. Null when that always holds.
+   * @throws DomainError `unavailable`; if the first call fails, the tail is to be forgotten
    */
   ready(): Promise<void> | null;
   forget(): void;
@@ -53,6 +53,6 @@ const encoder = new TextEncoder();
 export const encodeMessage = (kind: StreamEventKind | "resync", id: string, data: Record<string, unknown>) =>
   encodeText(kind, id, JSON.stringify(data));
 
-/** @param json of one line */
+/** @param json in a single line */
 export const encodeText = (kind: string, id: string, json: string) =>
   encoder.encode(`event: ${kind}\nid: ${id}\ndata: ${json}\n\n`);

@@ -3,7 +3,7 @@ import type { StatBucket, StatSums, Stats } from "./stats.ts";
 
 const minuteMs = 60_000;
 
-/** A row of what was counted: minute, accepted, delivered, failed, attempts, latency. */
+/** A row of counts: minute, accepted, delivered, failed, attempts, latency. */
 export type MinuteRow = [
   minute: number,
   accepted: number,
@@ -13,20 +13,20 @@ export type MinuteRow = [
   latency: string,
 ];
 
-/** The minutes that a chart is made of, both inclusive. */
+/** The minutes that a chart covers, both inclusive. */
 export interface MinuteRange {
   readonly from: number;
   readonly to: number;
   readonly bucketMinutes: number;
 }
 
-/** Only the buckets in which something happened, by their number: minute divided by width. */
+/** Only the buckets in which something happened, by their number: the minute divided by the width. */
 export interface SummedMinutes {
   readonly buckets: ReadonlyMap<number, StatSums>;
   readonly total: StatSums;
 }
 
-/** A chart of a range of time, whose buckets are whole. */
+/** A chart of a time range, in whole buckets. */
 export async function chartOf(
   { from, to, bucketMs }: { from: number; to: number; bucketMs: number },
   sum: (range: MinuteRange) => Promise<SummedMinutes>,
@@ -51,8 +51,8 @@ interface Sum {
 }
 
 /**
- * Adds minutes up to buckets of time and to their total, in one pass, in whatever order they come. A database would have to
- * sort them for it, and cannot add histograms.
+ * Sums minutes into buckets and into a total, in one pass and in whatever order they come. A database would have to sort them
+ * first, and cannot add histograms.
  */
 export function sumMinutes(rows: readonly MinuteRow[], bucketMinutes: number): SummedMinutes {
   const total = emptySum();

@@ -1,10 +1,10 @@
 /**
- * What stands sealed in the one row of `vault_check`: that it opens tells that the master key is the database's. In it are
- * also secrets that were worked out from an earlier master key, and have to outlive it: addresses of inboxes, references of
- * charges. In hexadecimal digits, by purpose.
+ * What is sealed in the single row of `vault_check`. If it opens, the master key is the database's. It also holds secrets that
+ * were derived from an earlier master key and have to outlive it: addresses of inboxes, references of charges. They are stored
+ * in hexadecimal, by purpose.
  *
- * While a rotation of the master key is under way it holds the former key as well. So the row is the one place that says
- * how far a rotation is, and whoever has the key that opens it can read all there is:
+ * While a rotation of the master key is in progress, it holds the former key as well. So this row alone says how far a
+ * rotation has got, and the key that opens it gives access to everything:
  *
  *   sealed with the old key ── one write ─▶ sealed with the new key, the former one in it ── nothing needs it ─▶ without it
  */
@@ -25,7 +25,7 @@ export function fromVaultCheck(opened: Uint8Array): KeptSecrets {
   return kept === "" ? {} : JSON.parse(kept);
 }
 
-/** The key of which values may be left; null: no rotation is under way. */
+/** The former key, with which some values may still be sealed; null when no rotation is in progress. */
 export function formerKeyIn({ [formerKeyName]: former }: KeptSecrets): Uint8Array | null {
   return former === undefined ? null : Buffer.from(former, "hex");
 }
@@ -35,11 +35,11 @@ export function withFormerKey(kept: KeptSecrets, former: Uint8Array | null): Kep
   return former === null ? others : { ...others, [formerKeyName]: Buffer.from(former).toString("hex") };
 }
 
-/** A sealed text is longer than itself by so many bytes; see `createVault`. */
+/** How many bytes sealing adds to a text; see `createVault`. */
 const sealedOverhead = 29;
 
 /**
- * Whether secrets are in it that stand nowhere else, by its length alone. Such a row is never made anew: one that does not
- * open is sealed with another key.
+ * Whether it contains secrets that are stored nowhere else, judging by its length alone. Such a row is never recreated: if it
+ * does not open, it is sealed with another key.
  */
 export const holdsSecrets = (sealed: Uint8Array): boolean => sealed.length > text.length + sealedOverhead;

@@ -4,9 +4,9 @@ import type { DeliveredTypes } from "../domain/failure-groups.ts";
 import type { WebhookHealth } from "./store.ts";
 
 /**
- * The health of a webhook is told from its latest `records`. An event makes a record for every registered webhook, three on
- * the largest plan, so a webhook's latest 100 are among the account's latest 300; further away are only those that replays
- * made of events from before the webhook was registered, and they count as far as `walked` goes.
+ * A webhook's health is judged by its latest `records` records. An event makes one record per registered webhook, three on
+ * the largest plan, so a webhook's latest 100 are among the account's latest 300. The only ones further back were made by
+ * replays of events from before the webhook was registered, and they count as far as `walked` reaches.
  */
 export const healthLimits = { records: 100, walked: 5000 };
 
@@ -19,17 +19,17 @@ export interface LatestRecord {
   readonly lastAttemptAt: number | null;
   readonly errorReason: string | null;
   readonly errorCode: FailureCode | null;
-  /** Of its event; null: it has no type. */
+  /** Of its event; null when that has no type. */
   readonly typeHash: number | null;
 }
 
-/** The attempt that a record shows as its last; its status is in the log. */
+/** The attempt that a record shows as its last one; the status is in the log. */
 export interface LastAttempt {
   readonly eventSeq: number;
   readonly at: number;
 }
 
-/** How the latest deliveries to one webhook went, and which of their attempts was the newest. */
+/** How the latest deliveries to one webhook went, and which of their attempts is the newest. */
 export function summarizeHealth(latest: readonly LatestRecord[]): {
   health: Omit<Health, "lastStatusCode">;
   last: LastAttempt | null;
@@ -37,7 +37,7 @@ export function summarizeHealth(latest: readonly LatestRecord[]): {
   const records = latest.filter(({ state, errorCode }) => state !== "FAILED" || errorCode !== serverRestored.code);
   const attempted = records.flatMap(({ lastAttemptAt: at, ...record }) => (at === null ? [] : [{ ...record, at }]));
   const delivered = newest(attempted.filter(({ state }) => state === "DELIVERED"));
-  // Also of a record that waits for its next try.
+  // Includes records that wait for their next try.
   const failed = newest(
     attempted.filter(({ errorReason, errorCode }) => errorReason !== null && errorCode !== serverRestored.code),
   );

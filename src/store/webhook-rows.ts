@@ -2,14 +2,14 @@ import type { DisabledReason } from "../domain/failing-webhook.ts";
 import type { Webhook, WebhookSettings, WebhookStanding } from "../domain/webhook.ts";
 import type { ListedWebhook } from "../domain/webhook-list.ts";
 
-/** A webhook as its row has it. */
+/** A webhook as its row stores it. */
 export type WebhookRow = Omit<Webhook, keyof WebhookSettings | keyof WebhookStanding> &
   SettingColumns &
   StandingColumns;
 
 interface SettingColumns {
   eventTypes: string | null;
-  /** SQLite's own statements answer a number. */
+  /** Raw SQLite statements return a number. */
   ordered: boolean | number;
   paused: boolean | number;
   rateLimit: number | null;
@@ -17,10 +17,10 @@ interface SettingColumns {
   sealedHeaders: Uint8Array | null;
 }
 
-/** What became of it, as columns. */
+/** A webhook's standing, as columns. */
 export interface StandingColumns {
   failingSince: number | null;
-  /** Null: none. */
+  /** Null when there are none. */
   goneInARow: number | null;
   toldAt: number | null;
   warnedAt: number | null;
@@ -71,19 +71,19 @@ export const toStandingColumns = ({ failing, disabled }: WebhookStanding): Stand
   disabledReason: disabled?.reason ?? null,
 });
 
-/** What raw SQL reads of it. */
+/** The standing as raw SQL reads it. */
 export const standingInSqlite = `failing_since as failingSince, gone_in_a_row as goneInARow, told_at as toldAt,
   warned_at as warnedAt, disabled_at as disabledAt, disabled_reason as disabledReason`;
 export const standingInPostgres = `failing_since::float8 as "failingSince", gone_in_a_row as "goneInARow", told_at::float8 as "toldAt",
   warned_at::float8 as "warnedAt", disabled_at::float8 as "disabledAt", disabled_reason as "disabledReason"`;
 
-/** What is to be written of a webhook that is new. */
+/** The columns to write for a new webhook. */
 export const toColumns = ({ id, url, name, ...settings }: ListedWebhook) => ({
   ...{ id, url, name },
   ...toSettingColumns(settings),
 });
 
-/** What is to be written of the settings that are given. */
+/** The columns to write for the settings that are given. */
 export const toSettingColumns = (settings: Partial<WebhookSettings>) => {
   const { eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders } = settings;
   return {
