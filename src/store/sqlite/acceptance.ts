@@ -28,15 +28,15 @@ const refOf = (tenant: Tenant, { key }: RegisteredWebhook): WebhookRef => ({ ten
 
 const noRoomAtAll: RoomFor = () => 0;
 
-/** A webhook that gets something of what is accepted. */
+/** A webhook that gets some of the accepted events. */
 interface Taker {
   readonly webhook: RegisteredWebhook;
-  /** For so many records. */
+  /** How many records the caller can own. */
   readonly room: number;
   records: number;
 }
 
-/** Events as they are taken in: what runs for each of them is prepared SQL (architecture, "SQL"). */
+/** Takes in events: whatever runs for each of them is prepared SQL (architecture, "SQL"). */
 export function acceptanceVerbs(
   { client, db, writer, hold, rowKeys, ownership, filing }: Connection,
   failures: FailureLedger,
@@ -136,7 +136,7 @@ export function acceptanceVerbs(
         );
         const dueAt = isHeldBack ? null : nextAttemptAt;
         insertPending.run(deliveryKey, tenant.key, eventSeq, webhook.key, dueAt, typeHash, orderHash, filed);
-        // Its head is a record of the webhook too, so it is a used one.
+        // The head of its line is a record of the webhook too, so the webhook is already marked as used.
         if (isHeldBack) continue;
         const taker = takerOf(webhook);
         taker.records += 1;
@@ -205,7 +205,7 @@ export function acceptanceVerbs(
             return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: [] };
           }
           const accepted = store(tx, held, request, acceptance.records);
-          // From now on, also while the outcome of the commit is in doubt: who claims may see the rows already.
+          // Owned from now on, even while the outcome of the commit is in doubt: a claim may already see the rows.
           ownership.take(accepted.deliveries);
           tx.ifUndone(() => ownership.end(accepted.deliveries));
           if (idempotency) {

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { type Act, auditLimits, isCounted } from "../../domain/audit.ts";
 import type { WriteTransaction } from "./transaction.ts";
 
-/** Notes what was done, in the transaction that does it. */
+/** Records acts in the transaction that performs them. */
 export interface AuditLog {
   /** @param tenantId empty: the act is about the server */
   note(tx: WriteTransaction, tenantId: string, act: Act, times?: number): void;

@@ -1,12 +1,12 @@
 import { sql } from "drizzle-orm";
 import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
-/** Who did what (`src/domain/audit.ts`). It names accounts by their ids, because it outlives them. */
+/** Who did what (`src/domain/audit.ts`). It refers to accounts by id, because it outlives them. */
 export const audit = sqliteTable(
   "audit",
   {
     key: integer("key").primaryKey({ autoIncrement: true }),
-    /** Empty: it is about the server. */
+    /** Empty when the act is about the server. */
     tenantId: text("tenant_id").notNull(),
     action: text("action").notNull(),
     actor: text("actor").notNull(),

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { BillingAccount, CardVerification, Charge, Invoice, InvoiceLine } from "../../domain/books.ts";
 import type { OpenBooks, OpenPeriod } from "../../domain/books-change.ts";
 
-/** A billing account as its row has it. */
+/** A billing account as its row stores it. */
 export interface AccountRow extends BillingAccount {
   readonly cardKey: number | null;
   readonly version: number;
@@ -30,8 +30,8 @@ export const chargeColumns = `key, account_key as accountKey, reference, process
 type CardInUse = NonNullable<OpenBooks["card"]>;
 
 /**
- * What several verbs of payments read, inside the caller's transaction; a month's end reads and writes some ten rows an
- * account, so they are plain prepared SQL.
+ * What several payment verbs read, inside the caller's transaction. A month's end reads and writes about ten rows per account,
+ * so these are plain prepared SQL.
  */
 export function createBillingRows(client: Database) {
   const accountByKey = client.prepare<AccountRow, [number]>(
@@ -59,8 +59,8 @@ export function createBillingRows(client: Database) {
   const chargeByReference = client.prepare<Charge, [string]>(
     `select ${chargeColumns} from charge where reference = ?1`,
   );
-  // A bare `?1` beside ORDER BY makes SQLite 3.54 compile the statement anew each time it is bound, which takes longer than
-  // to run it (15 µs against 1); `+?1` does not.
+  // A bare `?1` together with ORDER BY makes SQLite 3.54 recompile the statement each time it is bound, which takes longer than
+  // running it (15 µs versus 1); `+?1` does not.
   const openCharges = client.prepare<Charge, [number]>(
     `select ${chargeColumns} from charge where account_key = +?1 and state = 'open' order by key`,
   );

@@ -3,10 +3,10 @@ import { blob, check, index, integer, primaryKey, sqliteTable, text, uniqueIndex
 import { tenant } from "./schema.ts";
 
 /**
- * The tables of payments. They hang on the billing account, not on the tenant: a deleted tenant's rows can go at once,
- * while its last charge is made and late payments are given back. Money is an integer number of kobo.
+ * The payment tables. They belong to the billing account, not to the tenant: a deleted tenant's rows can be removed right away,
+ * while its last charge is made and late payments are refunded. Money is an integer number of kobo.
  *
- * What must never happen, the indexes refuse: two open verifications of an account, a day in two invoices, two open or two
+ * The indexes rule out what must never happen: two open verifications of an account, a day in two invoices, two open or two
  * successful charges of one invoice, one reference used twice.
  */
 
@@ -23,7 +23,7 @@ export const billingAccount = sqliteTable(
     creditKobo: integer("credit_kobo").notNull().default(0),
     nextInvoiceAt: integer("next_invoice_at"),
     cardKey: integer("card_key"),
-    /** When the biller is to look at it; null: nothing to do. */
+    /** When the biller is to look at it; null when there is nothing to do. */
     dueAt: integer("due_at"),
     /** Grows with every change. */
     version: integer("version").notNull().default(1),
@@ -129,7 +129,7 @@ export const invoice = sqliteTable(
   ],
 );
 
-/** Days that are invoiced, each once. A void invoice lets go of its days. */
+/** Days that are invoiced, each once. A void invoice gives up its days. */
 export const invoiceDay = sqliteTable(
   "invoice_day",
   {

@@ -40,7 +40,7 @@ type CardRow = Omit<SavedCard, "refused"> & { refused: number };
 const cardColumns = `key, processor, sealed, signature, brand, last4, exp_month as expMonth, exp_year as expYear, refused,
   forget_at as forgetAt`;
 
-/** Verifications, their pages, and what the biller reads to know what there is to do. */
+/** Verifications, their pages, and what the biller reads to find out what to do. */
 export function billingVerbs({ client, writer, hold, billing, books, audit }: Connection): Verbs {
   const tenants = createTenantRows(client);
   const tenantByKey = livingTenant(client);
@@ -75,7 +75,7 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
     "update billing_account set due_at = ?3 where key = ?1 and version = ?2",
   );
 
-  /** Six reads in one transaction: each by itself would lock the log and look at its end again. */
+  /** Six reads in one transaction: done separately, each would lock the log and look up its end again. */
   const readTogether = client.transaction(readBooks);
 
   function readBooks(accountKey: number): Books {
@@ -93,7 +93,7 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
     };
   }
 
-  /** The books of the account that a verification is of; null when there is no such one. */
+  /** The books of the account that a verification belongs to; null when there is no such verification. */
   function fileOf(tx: WriteTransaction, verificationKey: number): LoadedBooks | null {
     const verification = billing.verification(verificationKey);
     return verification && books.load(tx, verification.accountKey);

@@ -19,7 +19,7 @@ import { createWebhookUse } from "./webhook-use.ts";
 export type CancelledRuns = Pick<ReplayVerbs, "cancelReplay" | "cancelReplays" | "returnCancelled">;
 
 export interface PutBack {
-  /** Records that wait for a cancelled replay become what they were; any other stays. Nobody owns them. */
+  /** Turns records that wait for a cancelled replay back into what they were; others stay as they are. They must be unowned. */
   putBack(tx: WriteTransaction, keys: readonly number[]): void;
 }
 
@@ -35,7 +35,7 @@ interface WaitingRow {
   isHeldBack: number;
 }
 
-/** Replays that are cancelled; and what waits for one, and is to wait no longer (`domain/cancelled-run.ts`). */
+/** Cancels replays, and returns the records that were waiting for a cancelled one (`domain/cancelled-run.ts`). */
 export function createCancelledRuns(
   { client, writer, hold, ownership, audit }: Connection,
   failures: FailureLedger,
@@ -80,7 +80,7 @@ export function createCancelledRuns(
 
   const lines = createLines(client);
 
-  /** @returns the webhook for which it goes on waiting, or the next one of its line */
+  /** @returns the webhook for which the record goes on waiting, or for which the next one in its line is now due */
   function putOneBack(tx: WriteTransaction, key: number): number | null {
     const found = selectWaiting.get(key);
     const before = beforeOf(found?.before ?? null);
@@ -117,7 +117,7 @@ export function createCancelledRuns(
     return record.state === "PENDING" || release() ? webhookKey : null;
   }
 
-  /** @returns whether it had not ended */
+  /** @returns whether the replay had not ended yet */
   function cancelOne(tx: WriteTransaction, { tenant }: HeldTenant, row: ReplayRow, now: number): boolean {
     const cancellation = cancel(row, now);
     if (!cancellation) return false;

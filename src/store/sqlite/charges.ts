@@ -23,9 +23,9 @@ type Verbs = Pick<
   | "adoptCharge"
 >;
 
-/** Charges as they are made, looked at and paid back; what becomes of them is in `settlements.ts`. */
+/** Creates, looks up and refunds charges; what becomes of them is in `settlements.ts`. */
 export function chargeVerbs({ client, writer, billing, books, audit }: Connection): Verbs {
-  // The sandbox is in this file too, and knows the address that the card was verified with.
+  // The sandbox is in this database, too, and knows the e-mail address that the card was verified with.
   const forgetAtSandbox = forgetSandboxCustomer(client);
   const eraseBooks = [
     "delete from card_verification where account_key = ?1",
@@ -35,7 +35,7 @@ export function chargeVerbs({ client, writer, billing, books, audit }: Connectio
     "delete from invoice where account_key = ?1",
   ].map((statement) => client.prepare<null, [number]>(statement));
 
-  /** The charge that a change adds, once it is written; nothing is when the reference is known. */
+  /** Writes a change and returns the charge that it adds; writes nothing when the reference is known. */
   function addedBy(file: LoadedBooks, change: BooksChange | null, now: number): Charge | null {
     const reference = change?.addsCharge?.reference;
     if (reference !== undefined && billing.chargeOf(reference)) return null;
@@ -47,7 +47,7 @@ export function chargeVerbs({ client, writer, billing, books, audit }: Connectio
     `select distinct invoice_key as key from invoice_day
       where account_key = ?1 and day in (select value from json_each(?2))`,
   );
-  /** Keys of the invoices that have a day of it. */
+  /** Keys of the invoices that already cover one of its days. */
   const overlapping = ({ account }: LoadedBooks, invoice?: NewInvoice | null): number[] =>
     invoice ? withDays.all(account.key, JSON.stringify(invoice.days.map(({ day }) => day))).map(({ key }) => key) : [];
 

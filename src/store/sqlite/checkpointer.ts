@@ -3,14 +3,14 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Reader } from "./reader.ts";
 
 /**
- * Keeps the log short without stopping the event loop for it. SQLite's own way is to copy the log back inside the commit
- * that fills it, on this thread: with 100 jobs a batch, one commit in a hundred then took 13 ms or more, and one in a
- * thousand 21. This way it is 9 and 12, with 6 % more jobs a second and a log of 15 MiB instead of 5.
+ * Keeps the log short without stopping the event loop for it. SQLite by itself copies the log back inside the commit that fills
+ * it, on this thread: with 100 jobs a batch, one commit in a hundred then took 13 ms or more, and one in a thousand 21. This
+ * way it is 9 and 12, with 6 % more jobs a second and a log of 15 MiB instead of 5.
  *
  *   after a batch: log ≥ 4,000 pages ─▶ the Worker copies them ─▶ this thread copies the few that were added meanwhile
  *                                                                  └─▶ the next batch begins at the start of the log
  *
- * The last step is needed because a log starts anew only when all of it has been copied as a writer begins.
+ * The last step is needed because the log is restarted only if all of it has been copied by the time a writer begins.
  */
 export interface Checkpointer {
   /** To be called between batches. */
@@ -18,29 +18,29 @@ export interface Checkpointer {
 }
 
 /**
- * 16 MiB. A page that many commits write is copied once a round: with the 4 MiB that SQLite itself takes, the Worker needed
- * twice the processor time at full load, and synced four times as often beside the commits.
+ * 16 MiB. A page that many commits write is copied once per round: with the 4 MiB that SQLite itself uses, the Worker needed
+ * twice the processor time at full load, and synced four times as often alongside the commits.
  */
 const dueAtPages = 4_000;
 
-/** So few are copied by this thread; more would hold it up for longer than a commit does. */
+/** At most this many pages are copied by this thread; more would hold it up for longer than a commit does. */
 const mostCopiedHere = 1_000;
 
 /**
- * A look costs as much as storing two events, so the next one comes when the log can have become long: 100 pages a millisecond are
- * 400 MB a second, several times what full load or batches of long payloads write.
+ * A look costs as much as storing two events, so the next one is due when the log may have become long: 100 pages a millisecond
+ * are 400 MB a second, several times what full load or batches of long payloads write.
  */
 const writtenPerMs = 100;
 const shortestPauseMs = 10;
 
-/** So few are copied faster than another round takes. */
+/** This few pages are copied faster than another round takes. */
 const fewPages = 100;
 const rounds = 4;
 
 /**
- * 64 MiB: a log that has become so long is copied by this thread, so that it begins anew, if no more than this is left to copy.
- * More is left after a reader has held the log, as a backup does while it reads. After one minute of that at 2,400 events a
- * second it was 4.9 GB, and to copy it in one go stopped this thread for 1.6 s.
+ * 64 MiB: a log that has become this long is copied by this thread, so that it is restarted, unless more than this is left to
+ * copy. More is left after a reader has held the log, as a backup does while it reads. After one minute of that at 2,400 events
+ * a second it was 4.9 GB, and copying it in one go stopped this thread for 1.6 s.
  */
 const overdueAtPages = 16_384;
 
@@ -48,19 +48,19 @@ export function createCheckpointer(
   client: Database,
   reader: Reader,
   onFailure?: (failure: { operation: string; error: unknown }) => void,
-  // Real time by default: how fast a log grows is about the machine.
+  // Real time by default: how fast a log grows depends on the machine.
   clock: Pick<Clock, "monotonicMs"> = systemClock,
 ): Checkpointer {
-  // "noop" only tells how long the log is, and how much of it has been copied.
+  // "noop" only reports how long the log is, and how much of it has been copied.
   const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
   const copy = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(passive)");
   let isUnderWay = false;
   let lookAt = Number.NEGATIVE_INFINITY;
   let overdueAt = overdueAtPages;
-  /** The Worker copies, and yet there is not less to copy: only this thread can make the writers wait. */
+  /** The Worker copies, yet the backlog does not shrink: only this thread can make the writers wait. */
   let isOutrun = false;
 
-  /** The disk may be full or broken: then the log grows, which writers will meet. */
+  /** The disk may be full or broken: the log grows then, and writers will run into that. */
   function tryTo(read: () => { log: number; checkpointed: number } | null) {
     try {
       const { log, checkpointed } = read() ?? { log: 0, checkpointed: 0 };
@@ -74,7 +74,7 @@ export function createCheckpointer(
   async function copyElsewhere(): Promise<void> {
     isUnderWay = true;
     try {
-      // While the Worker copies, the log grows; each time around it has less to do.
+      // While the Worker copies, the log grows; each round leaves it less to do.
       for (let round = 0; round < rounds; round++) {
         const before = tryTo(() => measure.get());
         await reader.checkpoint();
@@ -101,7 +101,7 @@ export function createCheckpointer(
       if (log >= overdueAt && (left <= overdueAtPages || isOutrun)) {
         tryTo(() => copy.get());
         isOutrun = false;
-        // When a reader from outside holds the log, copying again at once would be in vain.
+        // While an outside reader holds the log, copying again right away would be in vain.
         overdueAt = log + dueAtPages;
       } else if (left >= dueAtPages && !isUnderWay) {
         void copyElsewhere();

@@ -2,7 +2,7 @@ import { messageOf } from "../../lib/error-message.ts";
 import type { CompactMessage, CompactRequest } from "./compact.ts";
 import { copyDatabase } from "./copy-database.ts";
 
-/** The other end of `compact.ts`. The build names this file as an entry point of its own. */
+/** The other end of `compact.ts`. The build lists this file as a separate entry point. */
 declare const self: Worker;
 
 self.onmessage = ({ data: { from, to } }: MessageEvent<CompactRequest>) => {

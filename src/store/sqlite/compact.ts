@@ -11,16 +11,16 @@ import { realPath } from "./written-by.ts";
 export interface CompactOptions {
   dataDir: string;
   clock: Clock;
-  /** Of the copy; `total` is about what it will have. */
+  /** Progress of the copy; `total` is roughly the size it will have. */
   onProgress(progress: { readonly done: number; readonly total: number }): void;
-  /** Ends it: the database stays as it is. */
+  /** Stops the compaction: the database stays as it is. */
   signal: AbortSignal;
 }
 
 export interface Compacted {
   readonly bytesBefore: number;
   readonly bytesAfter: number;
-  /** It shrinks by itself from now on, as it did not before. */
+  /** From now on the database shrinks by itself, which it did not do before. */
   readonly shrinksNow: boolean;
 }
 
@@ -37,11 +37,11 @@ const spareBytes = 16 * 2 ** 20;
 const incremental = 2;
 
 /**
- * Writes the database anew, without free pages, into a file beside it that takes its place once it is whole: in between
- * nothing is changed, and whoever kills it leaves the database as it was. No server may have it open.
+ * Rewrites the database, without free pages, into a file next to it that takes its place once it is complete. Until then nothing
+ * is changed: if it is killed, the database stays as it was. No server may have the database open.
  *
  * @returns null when it was stopped
- * @throws StartupError with what to do, when there is none, too little room, or it fails
+ * @throws StartupError with what to do, when there is no database, too little room, or it fails
  */
 export async function compactDatabase(options: CompactOptions): Promise<Compacted | null> {
   const path = realPath(join(options.dataDir, databaseFile));
@@ -57,7 +57,7 @@ export async function compactDatabase(options: CompactOptions): Promise<Compacte
   try {
     check(copy);
     renameSync(copy, path);
-    // What was in the log is in the database since `settle`.
+    // What was in the log has been in the database since `settle`.
     for (const suffix of ["-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
     syncFolder(dirname(path));
   } catch (error) {
@@ -67,7 +67,7 @@ export async function compactDatabase(options: CompactOptions): Promise<Compacte
   return { bytesBefore, bytesAfter: statSync(path).size, shrinksNow: !shrinks };
 }
 
-/** Of a statement that is let go at once: one that is kept would keep its connection from being closed, and the log with it. */
+/** Reads one row and finalizes the statement immediately: an open one would keep its connection, and so the log, from closing. */
 function oneOf<Row>(client: Database, sql: string): Row | null {
   const statement = client.prepare<Row, []>(sql);
   try {
@@ -81,7 +81,7 @@ function oneOf<Row>(client: Database, sql: string): Row | null {
 function settle(path: string): { used: number; shrinks: boolean } {
   const client = new Database(path, { readwrite: true, create: false, strict: true });
   try {
-    // Nobody has it open but whoever should not.
+    // No other process should have it open, so there is no point in waiting long.
     client.run("pragma busy_timeout = 100");
     const checkpoint = oneOf<{ busy: number }>(client, "pragma wal_checkpoint(truncate)");
     if (checkpoint?.busy) throw new StartupError(`Another program has ${path} open. Try: end it first.`);
@@ -120,7 +120,7 @@ function check(path: string): void {
   }
 }
 
-/** On a thread of its own: this one goes on to hear signals. @returns false when it was stopped */
+/** Copies on a separate thread, so that this one can still handle signals. @returns false when it was stopped */
 async function copyAside(
   request: CompactRequest,
   total: number,

@@ -12,7 +12,7 @@ import type { Reader } from "./reader.ts";
 import type { RowKeys } from "./row-keys.ts";
 import type { Writer } from "./writer.ts";
 
-/** What every group of verbs is built from. */
+/** What every group of verbs is built on. */
 export interface Connection {
   readonly client: Database;
   readonly db: BunSQLiteDatabase;

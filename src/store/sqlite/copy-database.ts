@@ -3,33 +3,33 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { waitForLocks } from "./pragma.ts";
 
-/** Of a copy that is being written; whoever meets it later may delete it. */
+/** Name of a copy that is still being written; if one is found later, it may be deleted. */
 export const unfinished = (to: string) => `${to}.part`;
 
 /**
- * Copies a database into a file of its own, as it is at one moment: whoever writes to it meanwhile goes on. The copy has its
- * name only once it is whole and on disk, this user alone may read it, and it has no log. What is committed and not yet
- * copied back from the log is in it; free pages are not.
+ * Copies a database into a separate file, as it is at one moment; writers can carry on in the meantime. The copy gets its name
+ * only once it is complete and on disk, only this user may read it, and it has no log. It includes what is committed but not
+ * yet copied back from the log; it does not include free pages.
  *
- * It takes seconds for each gigabyte, on the thread that asks.
- * @param shrinks the copy gives free pages back as they come, whatever the source does
+ * It takes seconds per gigabyte, on the calling thread.
+ * @param shrinks the copy will return free pages to the disk as they arise, whatever the source does
  * @throws what SQLite or the file system says; nothing is left behind
  */
 export function copyDatabase(from: string, to: string, { shrinks = false } = {}): void {
   const part = unfinished(to);
   rmSync(part, { force: true });
   try {
-    // SQLite takes a file that is empty, and would make one that others can read.
+    // SQLite accepts an empty file; if it created one itself, others could read it.
     closeSync(openSync(part, "wx", 0o600));
-    // Without the right to write, it can neither do so nor copy the log of the source back as it closes. What a copy is to be
-    // that shrinks has to be said to one that has it.
+    // A read-only connection can neither write nor copy the source's log back as it closes. To request a copy that shrinks, the
+    // connection has to be writable.
     const client = new Database(from, {
       ...(shrinks ? { readwrite: true, create: false } : { readonly: true }),
       strict: true,
     });
     try {
       waitForLocks(client);
-      // Of the copy; the source stays as it is.
+      // Applies to the copy; the source stays as it is.
       if (shrinks) client.run("pragma auto_vacuum = incremental");
       client.run("vacuum into ?1", [part]);
     } finally {

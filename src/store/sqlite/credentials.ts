@@ -51,7 +51,7 @@ export function credentialVerbs({ client, db, writer, hold, audit }: Connection)
       and(eq(t.tenant.id, sql`+${sql.placeholder("tenantId")}`), isNull(t.tenant.deletedAt), isNull(t.endedSession.id)),
     )
     .prepare();
-  // A flood of guesses asks it for each; built anew each time, it took a quarter of this thread.
+  // A flood of password guesses runs this for each one; rebuilt every time, it took a quarter of this thread.
   const lastLoginAt = db
     .select({ at: t.loginAddress.lastLoginAt })
     .from(t.loginAddress)
@@ -70,7 +70,7 @@ export function credentialVerbs({ client, db, writer, hold, audit }: Connection)
       .where(eq(t.apiKey.tenantKey, tenantKey))
       .orderBy(desc(t.apiKey.key))
       .all();
-  // Both are read before an account's first delivery in a minute; built anew each time, they took as long as all else of it.
+  // Both are read before an account's first delivery in a minute; rebuilt every time, they took as long as the rest of it.
   const signingKeysByTenant = db
     .select({ key: t.signingKey.key, ...signingKeyColumns })
     .from(t.signingKey)

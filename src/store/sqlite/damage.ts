@@ -3,27 +3,27 @@ import { DomainError, unavailable } from "../../domain/errors.ts";
 import { encodeEventId } from "../../lib/id.ts";
 
 /**
- * What a page of the database file holds that the disk has lost or changed. SQLite notices most of it as it reads the page
- * (`SQLITE_CORRUPT`), but not other bytes inside of a payload; those tell by the checksum of their event.
+ * Damage: data in a page of the database file that the disk has lost or changed. SQLite notices most of it when it reads the
+ * page (`SQLITE_CORRUPT`), but not changed bytes inside a payload; the checksum of the event reveals those.
  *
- * A damaged page spoils what it holds and nothing else: whoever reads many rows at once reads them one by one when that
- * fails, and goes on without the ones that cannot be read.
+ * A damaged page affects only what it holds: code that reads many rows in one go falls back to reading them one by one when
+ * that fails, and continues without the unreadable ones.
  */
 
-/** Whether SQLite said so. */
+/** Whether SQLite reported damage. */
 export function isDamage(error: unknown): boolean {
   const code = sqliteCodeOf(error);
   return code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB");
 }
 
-/** The code of an error of SQLite, also of one that the query builder has wrapped; "" of any other. */
+/** The code of a SQLite error, even if the query builder has wrapped it; "" for any other error. */
 export function sqliteCodeOf(error: unknown): string {
   if (!(error instanceof Error)) return "";
   if ("code" in error && String(error.code).startsWith("SQLITE_")) return String(error.code);
   return sqliteCodeOf(error.cause);
 }
 
-/** What `read` returns; null when it meets damage. */
+/** What `read` returns; null when it runs into damage. */
 export function unlessDamaged<T>(read: () => T): T | null {
   try {
     return read();
@@ -33,7 +33,7 @@ export function unlessDamaged<T>(read: () => T): T | null {
   }
 }
 
-/** As `read`, but damage is reported, and an answer that says so. @throws unavailable `storage_damaged` */
+/** Like `read`, but damage is reported and the answer says so. @throws unavailable `storage_damaged` */
 export async function readOrRefuse<T>(report: () => void, read: () => T | Promise<T>): Promise<T> {
   try {
     return await read();
@@ -44,7 +44,7 @@ export async function readOrRefuse<T>(report: () => void, read: () => T | Promis
   }
 }
 
-/** Nobody mends it soon: the operator has to restore a backup. */
+/** It will not be repaired soon: the operator has to restore a backup. */
 const damageRetrySeconds = 300;
 
 export const storageDamaged = () =>
@@ -64,17 +64,17 @@ export const lostTail: Uint8Array = Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0, 0);
 /** How the operator finds an event of which only the number may be left. */
 export const damagedEvent = (seq: number) => `The event ${encodeEventId(seq, lostTail).slice(0, -12)}…`;
 
-/** CRC-32: some 100 µs for the largest payload. It tells damage, not forgery. */
+/** CRC-32: about 100 µs for the largest payload. It detects damage, not forgery. */
 export const checksumOf = (payload: Uint8Array): number => Bun.hash.crc32(payload);
 
-/** @param checksum null for events of earlier programs, of which it is only known that they were UTF-8 */
+/** @param checksum null for events of earlier programs, about which we only know that they were UTF-8 */
 export const isWhole = (payload: Uint8Array, checksum: number | null): boolean =>
   checksum === null ? isUtf8(payload) : checksumOf(payload) === checksum;
 
-/** Says once of each thing that it cannot be read. */
+/** Reports once for each thing that it cannot be read. */
 export type DamageReport = (what: string) => void;
 
-/** So many are named; whoever has more knows by then. */
+/** At most this many are named; an operator who has more knows by then. */
 const namedLimit = 1_000;
 
 export function createDamageReport(warn: (message: string) => void = () => {}): DamageReport {

@@ -16,7 +16,7 @@ import type { ReplayLedger } from "./replay-ledger.ts";
 import type { WriteTransaction } from "./transaction.ts";
 import { type WaitingRecord, type WaitingRecords, waitingColumns } from "./waiting-records.ts";
 
-/** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
+/** How many old attempts each new one removes: more than one, so that a log from before the limit shrinks to it over time. */
 const forgottenAtOnce = 10;
 
 /** How deliveries end. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
@@ -27,7 +27,7 @@ export function deliveryVerbs(
   waiting: WaitingRecords,
   { mayGrow }: Growth,
 ): Pick<DeliveryVerbs, "settle" | "completeResponseBody" | "failUndeliverable" | "failPending"> {
-  /** Only a record that is in the state and the run that were decided about. */
+  /** Only updates a record that is still in the state and the run that the decision was based on. */
   const updateRecord = client.prepare(
     `update delivery
      set state = ?4, next_attempt_at = ?5, finished_at = ?6, last_attempt_at = ?7, last_duration_ms = ?13,
@@ -44,13 +44,13 @@ export function deliveryVerbs(
 
   const countLateAttempt = client.prepare("update delivery set attempts = attempts + 1 where key = ?1");
 
-  /** Of the same event for the same URL, as it was registered again. */
+  /** The record of the same event for the same URL after that was registered again. */
   const selectSuccessor = client.prepare<{ key: number }, [number, number, string]>(
     `select delivery.key from delivery join webhook on webhook.key = delivery.webhook_key
      where delivery.tenant_key = ?1 and filed = 1 and event_seq = ?2 and url = ?3 and removed_at is null`,
   );
 
-  // The record has counted this attempt by then, and any other that settled since this one was read from the queue.
+  // By then the record has counted this attempt, and any other that was settled since this one was read from the queue.
   const insertAttempt = client.prepare(
     `insert into attempt (key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error,
        response_body, replay_key, error_code, answer_head)
@@ -58,7 +58,7 @@ export function deliveryVerbs(
        ?14)`,
   );
 
-  // The index has them in the order in which they were logged, so the walk ends as soon as it has found the oldest ones.
+  // The index is in the order in which they were logged, so the walk ends as soon as it has found the oldest ones.
   const deleteOldAttempts = client.prepare(
     `delete from attempt where key in (
        select key from attempt where event_seq = ?1 and webhook_key = ?2
@@ -93,7 +93,7 @@ export function deliveryVerbs(
        and key not in (select value from json_each(?2)) limit ?1`,
   );
 
-  /** @param countedBy key of the record whose count of attempts is the attempt's number */
+  /** @param countedBy key of the record whose attempt count becomes the attempt's number */
   function log({ delivery, attempt }: Settlement, countedBy: number): number {
     const key = rowKeys.nextAttempt();
     insertAttempt.run(
@@ -124,7 +124,7 @@ export function deliveryVerbs(
     return row && { ...row, state: deliveryStates[row.state] ?? "FAILED" };
   }
 
-  /** Writes what the attempt does to its record; false when that is not found as it was decided about. */
+  /** Writes what the attempt does to its record; false when the record is no longer as it was when this was decided. */
   function write(
     tx: WriteTransaction,
     held: HeldTenant,
@@ -165,8 +165,8 @@ export function deliveryVerbs(
   }
 
   function settleRecord(tx: WriteTransaction, held: HeldTenant, settlement: Settlement): RecordChange {
-    // Nearly every record is as the queue gave it out: the statement compares, and only another one has to be read, or one
-    // that has failed before.
+    // Nearly every record is still as the queue handed it out: the statement compares, so a record has to be read only if it
+    // differs or has failed before.
     if (settlement.delivery.attempts === 0) {
       const queued = asQueued(settlement.delivery);
       const change = settle(queued, held.webhooks, settlement, tx.orderedNow);
@@ -178,7 +178,10 @@ export function deliveryVerbs(
     return late;
   }
 
-  /** Of the record that goes on for the URL of a removed webhook, registered again; it has counted the attempt by then. */
+  /**
+   * Key of the record that carries on for the URL of a removed webhook that was registered again; it has counted the attempt by
+   * then.
+   */
   function countForSuccessor(tx: WriteTransaction, { tenantKey, eventSeq, url }: DueDelivery): number | null {
     filing.file(tx, tenantKey);
     const successor = selectSuccessor.get(tenantKey, eventSeq, url);
@@ -186,16 +189,16 @@ export function deliveryVerbs(
     return successor?.key ?? null;
   }
 
-  /** Lets the next one of its line go. @returns whether there was one */
+  /** Releases the next delivery in its line. @returns whether there was one */
   function release(tx: WriteTransaction, { webhookKey, orderHash }: DueDelivery, change: RecordChange): boolean {
     if (orderHash === null || change.becomes === null || change.becomes.state === "PENDING") return false;
     return lines.release(webhookKey, orderHash, tx.now);
   }
 
-  /** Removed and disabled webhooks of which something that waits cannot be written. */
+  /** Removed and disabled webhooks with a waiting record that cannot be written. */
   const undrainable = new Set<number>();
 
-  /** The next webhook whose records are to fail, and why. */
+  /** The next webhook whose records have to fail, and why. */
   function draining() {
     const but = JSON.stringify([...undrainable]);
     const removed = selectRemoved.get(but);
@@ -226,7 +229,7 @@ export function deliveryVerbs(
         return settled;
       } catch (error) {
         if (!isStorageDamaged(error)) throw error;
-        // It stays owned for good: claimed again, it would be sent again, and again without a trace.
+        // It stays owned until the next restart: if it were claimed again, it would be sent again, and again leave no trace.
         reportDamage(`The delivery of ${delivery.eventId}`);
         return { kind: "gone", attempt: null };
       }

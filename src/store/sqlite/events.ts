@@ -28,15 +28,15 @@ import { wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
 import { cursorOver, type StepList } from "./step-cursor.ts";
 
-/** So far from either end a page takes under 3 ms on the event loop; further ones go to the reader. */
+/** Up to this far from either end, a page takes under 3 ms on the event loop; pages further in go to the reader. */
 const shallowRows = 2_000;
 
-/** Searches that wait for each other; beyond, the ones who asked for most are refused. */
+/** Searches that wait for each other; beyond that, those who have asked for the most are refused. */
 const mostWaiting = 100;
 
 const utf8 = new TextDecoder();
 
-/** Events as they are read; `acceptance.ts` takes them in. */
+/** Reads events; `acceptance.ts` takes them in. */
 export function eventVerbs(
   connection: Connection,
   clock: Pick<Clock, "monotonicMs">,
@@ -45,7 +45,7 @@ export function eventVerbs(
 
   const searches = createFairQueue({ slots: 1, maxWaiting: mostWaiting });
 
-  /** One at a time: between its slices the reader does what others ask for. */
+  /** Runs one search at a time: between its slices the reader serves other requests. */
   async function search(tenantKey: number, options: SearchOptions<RecordPlace>): Promise<SearchResult<RecordPlace>> {
     try {
       return await searches.run([String(tenantKey)], () => searchRecords(options));
@@ -55,7 +55,7 @@ export function eventVerbs(
     }
   }
 
-  /** The event with this id, whosever it is. Its payload is left where it is. */
+  /** The event with this id, whichever account owns it. Its payload is not read. */
   function findEvent(eventId: string): { seq: number; tenantKey: number } | null {
     const id = parseEventId(eventId);
     if (!id) return null;
@@ -69,7 +69,7 @@ export function eventVerbs(
     return found?.tenantKey === tenantKey ? found : null;
   }
 
-  /** As `ownEvent`; of an event that is damaged it is told by its deliveries whose it is. */
+  /** Like `ownEvent`, but if the event is damaged, its deliveries tell which account owns it. */
   function ownSeq(tenantKey: number, eventId: string): number | null {
     try {
       return ownEvent(tenantKey, eventId)?.seq ?? null;
@@ -90,7 +90,7 @@ export function eventVerbs(
       .where(and(eq(t.replay.id, replayId), eq(t.replay.tenantKey, tenantKey)))
       .get()?.key ?? null;
 
-  /** Null: no record can be what is asked for. */
+  /** Null when no record can match the query. */
   async function filterOf(query: PageQuery): Promise<RecordFilter | null> {
     const { tenantKey, state, webhookId, type, replayId, from, to } = query;
     const failure = selectFailures(query);
@@ -144,9 +144,9 @@ export function eventVerbs(
         const usage = usageOf(query.tenantKey);
         const total = recordsIn(usage, query.state);
         const counts = { total, totalIsExact: true, ...(query.state === undefined && { totalEvents: usage.events }) };
-        // A page behind the last one is empty whatever it would cost to walk there.
+        // A page beyond the last one is empty, so there is no need to walk there.
         if (offset >= total) return { records: listOf([], true), ...counts };
-        // Newer records than those counted do not move a page that is found from the oldest.
+        // Records newer than those counted do not shift a page that is found from the oldest end.
         const counted = { ...paged, total };
         const isNear = walkedRows(counted) <= shallowRows;
         const places = isNear ? queries.pagePlaces(counted) : await reader.run("pagePlaces", counted);
@@ -178,7 +178,7 @@ export function eventVerbs(
           .orderBy(asc(t.delivery.key))
           .all();
         const all = recordList(keys, true, { tenantKey, payload: "whole", state: null, errorCode: null });
-        // The very id that was asked for, should its end be lost.
+        // The very id that was asked for, in case its tail is lost.
         const toOwn = (row: RecordRow) => ({ ...toRecord(row), eventId });
         return keys.length === 0 ? null : cursorOver(connection, all, toOwn);
       }),
@@ -280,7 +280,7 @@ export function eventVerbs(
 
 const tooManySearches = () => unavailable("Too many searches are waiting; retry the request.", "storage_unavailable");
 
-/** The filter, of other events. */
+/** The filter, restricted to another range of events. */
 function within({ fromSeq: _, toSeq: __, ...filter }: RecordFilter, { fromSeq, toSeq }: SeqRange): RecordFilter {
   return { ...filter, ...(fromSeq !== undefined && { fromSeq }), ...(toSeq !== undefined && { toSeq }) };
 }
@@ -314,7 +314,7 @@ function toRecord(row: RecordRow): EventRecord {
   };
 }
 
-/** The list, but damage in it is reported, and an answer that says so. */
+/** The list, except that damage in it is reported and the answer says so. */
 function refuseDamage<Entry>(report: () => void, list: Cursor<Entry>): Cursor<Entry> {
   return {
     next: (bytes) => readOrRefuse(report, () => list.next(bytes)),

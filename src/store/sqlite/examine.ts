@@ -4,13 +4,13 @@ import { fileLeftOver } from "./filing.ts";
 import { databaseFile, sqliteVersion } from "./open.ts";
 
 export interface Examination {
-  /** What does not hold, in words; nothing when all does. */
+  /** What is inconsistent, in words; empty when nothing is. */
   readonly faults: readonly string[];
   /** Its name and version. */
   readonly backend: string;
 }
 
-/** Looks through the database of a data directory on which no server runs, as it was left, also by one that was killed. */
+/** Examines the database of a data directory that no server uses, in the state in which it was left, even by a killed one. */
 export function examineDatabase(dataDir: string): Examination {
   const client = new Database(join(dataDir, databaseFile), { readwrite: true });
   try {
@@ -29,7 +29,7 @@ export function examineDatabase(dataDir: string): Examination {
   }
 }
 
-/** Where rows and what is kept beside them do not agree, in words. What a killed server has left unfiled is filed first. */
+/** Where the rows and the figures kept alongside them disagree, in words. Files first what a killed server has left unfiled. */
 export function findMiscounts(client: Database): string[] {
   fileLeftOver(client);
   const lost = client.prepare<{ fault: string }, []>(torn).all();
@@ -40,7 +40,7 @@ export function findMiscounts(client: Database): string[] {
   ];
 }
 
-/** What no foreign key says, because it would cost an index (`schema.ts`). */
+/** What no foreign key enforces, because it would cost an index (`schema.ts`). */
 const torn = `
   select 'a delivery has no event of its tenant' as fault from delivery left join event on event.seq = delivery.event_seq
   where event.tenant_key is not delivery.tenant_key
@@ -51,8 +51,8 @@ const torn = `
   select 'an event has no tenant' from event where tenant_key not in (select key from tenant)`;
 
 /**
- * Counters are kept beside the rows, in the same transactions. Events are counted by groups, which an index has in order:
- * `count(distinct …)` writes them all to a temporary file.
+ * Counters are kept alongside the rows, in the same transactions. Events are counted by grouping, for which an index has them in
+ * order: `count(distinct …)` writes them all to a temporary file.
  */
 const miscounted = `
   select tenant.id as tenant from tenant join tenant_usage usage on usage.tenant_key = tenant.key

@@ -3,13 +3,16 @@ import { type FailureKind, type FailureMove, maxFailureGroups, othersKey } from 
 import { failureKeyOf, hourOf } from "../failure-key.ts";
 import type { WriteTransaction } from "./transaction.ts";
 
-/** What records fail with, in groups: kept by whoever writes a record, in the same transaction. */
+/** What records fail with, in groups: updated by whatever code writes a record, in the same transaction. */
 export interface FailureLedger {
-  /** Key of the group of such failures, which is made if there is none. */
+  /** Key of the group for such failures, which is created if it does not exist. */
   keyOf(tx: WriteTransaction, tenantKey: number, kind: FailureKind): number;
-  /** As `keyOf`, of a record that is what it was before. @param key of its group, which may have gone since; null: of none */
+  /**
+   * Like `keyOf`, for a record that becomes what it was before.
+   * @param key of its former group, which may be gone by now; null: it had none
+   */
   keyAgain(tx: WriteTransaction, tenantKey: number, key: number | null, kind: FailureKind): number;
-  /** @param failedAt of the failure that has come; null: none has */
+  /** @param failedAt time of the new failure; null when there is none */
   count(tx: WriteTransaction, record: CountedPlace, moves: readonly FailureMove[], failedAt: number | null): void;
 }
 
@@ -29,9 +32,9 @@ interface Sum {
 }
 
 /**
- * A transaction adds up what its jobs count, and writes it before the commit: of a webhook that is down, a hundred attempts are
- * one row. What counts nothing any more goes, the group with its last row, so an account has no more of them than its records
- * need.
+ * A transaction adds up what its jobs count and writes the sums before the commit: a hundred attempts at a webhook that is down
+ * are one row. A row that has dropped to zero is deleted, and a group with its last row, so an account has no more of them than
+ * its records need.
  */
 export function createFailureLedger(client: Database): FailureLedger {
   const findGroup = client.prepare("select 1 from failure_group where tenant_key = ?1 and key = ?2");
@@ -41,7 +44,7 @@ export function createFailureLedger(client: Database): FailureLedger {
   const insertGroup = client.prepare(
     "insert into failure_group (tenant_key, key, webhook_key, code, status, line) values (?1, ?2, ?3, ?4, ?5, ?6)",
   );
-  // The account may have been erased by a later job of the same transaction.
+  // A later job of the same transaction may have erased the account.
   const add = client.prepare<{ records: number }, [number, number, number, number, number, number]>(
     `insert into failure_count (tenant_key, failure_key, hour, waiting, failed, last_failed_at)
      select ?1, ?2, ?3, ?4, ?5, ?6 where exists (select 1 from tenant where key = ?1)
@@ -57,7 +60,7 @@ export function createFailureLedger(client: Database): FailureLedger {
        and not exists (select 1 from failure_count where tenant_key = ?1 and failure_key = ?2)`,
   );
 
-  /** Of the transaction under way. There is only ever one. */
+  /** State of the current transaction. There is only ever one. */
   let current: { tx: WriteTransaction; sums: Map<string, Sum>; made: [tenantKey: number, key: number][] } | null = null;
 
   function open(tx: WriteTransaction) {
@@ -78,7 +81,7 @@ export function createFailureLedger(client: Database): FailureLedger {
       removeCount.run(tenantKey, failureKey, hour);
       removeIfEmpty.run(tenantKey, failureKey);
     }
-    // For an attempt that turned out to be late.
+    // The group was created for an attempt that turned out to be late.
     for (const [tenantKey, key] of made) removeIfEmpty.run(tenantKey, key);
   }
 

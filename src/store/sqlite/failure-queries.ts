@@ -29,9 +29,9 @@ const firstSql = `select event_seq as eventSeq from delivery where ${ofGroup} or
 const newestSql = `select event_seq as eventSeq, type_hash as typeHash from delivery
   where ${ofGroup} order by event_seq desc limit ${newestLooked}`;
 
-/** What reports of failures are made of; among the others in `queries.ts`. */
+/** The queries behind failure reports; part of those in `queries.ts`. */
 export const failureQueries = (client: Database) => ({
-  /** @param webhookKeys null: of all, and of none */
+  /** @param webhookKeys null: failures of all webhooks, and those without one */
   failureGroups: ({ tenantKey, fromHour, toHour, webhookKeys }: OfTenant & { webhookKeys: readonly number[] | null }) =>
     client
       .query<CountedGroup, [number, number, number, string | null]>(countedSql)

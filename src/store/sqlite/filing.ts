@@ -5,55 +5,56 @@ import type { WriteTransaction } from "./transaction.ts";
 import type { Writer } from "./writer.ts";
 
 /**
- * A fresh record is in no list of its account at first; it is filed there a moment later, with the account's others.
+ * At first a new record is in none of its account's lists; it is filed there a moment later, together with the account's others.
  *
  *   accepted, filed = 0 ──▶ settled, as nearly all are by then ──▶ filed = 1: in `delivery_by_tenant` and `delivery_by_state`
  *
- * Both indexes begin with the account, so that every list is one walk. Entered there at once, a record writes two pages of its
- * account's own in the commit that accepts it and two in that which settles it: with 64 accounts five sixths of what went to
- * the disk, and a seventh of the processor time of an event. Later, what an account got meanwhile goes into a page together.
+ * Both indexes begin with the account, so that every list is a single walk. If a record were entered there immediately, it would
+ * write two pages that only its account uses in the commit that accepts it, and two in the one that settles it: with 64 accounts
+ * that was five sixths of what went to disk, and a seventh of the processor time of an event. Done later, everything that an
+ * account got in the meantime goes into a page together.
  *
- * Queries of these indexes say `filed = 1`, since SQLite uses them for no other. Whoever reads a list first waits for
- * `whenFiled`, or files in its own transaction. The queue goes by webhooks and a settlement by the key: both do without.
+ * Queries on these indexes say `filed = 1`, since SQLite uses them for no others. Code that reads a list first waits for
+ * `whenFiled`, or files in its own transaction. The queue goes by webhook and a settlement by key, so neither needs that.
  */
 export interface Filing {
   /**
-   * Whether the records of so many events of one account are to be filed later. A batch goes into a page together as it is; of
-   * what waits there is an end; and on a disk that is nearly full it may not be possible later.
+   * Whether the records of this many events of one account are to be filed later. Not for a batch, which shares pages anyway; not
+   * when too many are waiting already; and not when the disk is nearly full, as it may not be possible later.
    */
   defers(events: number): boolean;
-  /** Of a record that this transaction has written with `filed = 0`. */
+  /** Adds a record that this transaction has written with `filed = 0`. */
   add(tenantKey: number, deliveryKey: number): void;
-  /** From here on this transaction finds all records of the account. */
+  /** Files the account's records: from here on this transaction finds all of them. */
   file(tx: WriteTransaction, tenantKey: number): void;
-  /** Takes what of the account is in no list: whoever erases it has to find it. */
+  /** Takes the account's records that are in no list: code that erases the account has to find them. */
   take(tx: WriteTransaction, tenantKey: number): readonly number[];
-  /** From then on every list has what the account got before the call. Should it fail, it has what it had. */
+  /** Once resolved, every list has what the account got before the call. If filing fails, lists stay as they were. */
   whenFiled(tenantKey: number): Promise<void>;
-  /** Files what waits, so that a start seldom finds anything to file. */
+  /** Files what is waiting, so that a start rarely finds anything to file. */
   close(): Promise<void>;
 }
 
 /**
- * A look comes each so often, and files what was there at the look before: by then nearly all has been settled, and what is
- * filed before that is moved from one place of `delivery_by_state` to another. Nobody sees that a record is not listed, since
- * whoever asks has it filed.
+ * How often a look is taken, which files what was there at the previous look: by then nearly all of it has been settled, while
+ * a record filed before that has to be moved within `delivery_by_state`. An unlisted record is never noticed, since reading a
+ * list files it first.
  */
 const lookEachMs = 250;
 
-/** Records in one job of the writer: a millisecond of it. */
+/** Records in one writer job: takes it a millisecond. */
 const recordsAtOnce = 250;
 
-/** Events of one account that are a batch. */
+/** From this many events of one account on, they count as a batch. */
 const batchEvents = 20;
 
-/** Records that wait, of all accounts: as many as come in a second. */
+/** Most waiting records, over all accounts: as many as come in within a second. */
 const mostWaiting = 10_000;
 
-/** After a failure, which a full disk may be. */
+/** Pause after a failure, such as a full disk. */
 const retryAfterMs = 1_000;
 
-/** Records of an account: so many at most, with keys up to this one. */
+/** Records of an account: at most `limit`, with keys up to `upTo`. */
 interface Some {
   readonly limit: number;
   readonly upTo: number;
@@ -72,11 +73,11 @@ interface FilingDeps {
 
 export function createFiling({ client, writer, clock, hasRoom, reportDamage }: FilingDeps): Filing {
   const statements = prepare(client);
-  /** Keys by account, the one that has waited longest first. */
+  /** Keys by account, the account that has waited longest first. */
   const waiting = new Map<number, number[]>();
   let records = 0;
   let lastAdded = 0;
-  /** As `lastAdded` was at the latest look. */
+  /** The value of `lastAdded` at the latest look. */
   let seenTo = 0;
   let cancel: (() => void) | null = null;
   let closed = false;
@@ -113,7 +114,7 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
     return some.length;
   }
 
-  /** Of some of these accounts, which are taken from the list, the records up to this key. */
+  /** Files the records up to this key for some of these accounts, which it removes from the list. */
   function fileSome(tx: WriteTransaction, tenantKeys: number[], upTo: number): void {
     const taken = [...tenantKeys];
     tx.ifUndone(() => tenantKeys.splice(0, tenantKeys.length, ...taken));
@@ -149,7 +150,7 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
     }
   }
 
-  /** What the account has now; a little at a time, since others write too. */
+  /** Files what the account has now, a little at a time, since others want to write, too. */
   async function fileOf(tenantKey: number): Promise<void> {
     let left = waiting.get(tenantKey)?.length ?? 0;
     while (left > 0) {
@@ -178,7 +179,7 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
   };
 }
 
-/** Files what a server that was killed has left, in a database that no server uses. */
+/** Files what a killed server has left unfiled, in a database that no server uses. */
 export function fileLeftOver(client: Database): void {
   const statements = prepare(client);
   client.transaction(() => {

@@ -11,12 +11,12 @@ import type { WriteTransaction } from "./transaction.ts";
 
 /**
  * A tenant as a transaction holds it. A batch of a hundred jobs reads each tenant once and writes its counters once, just
- * before the commit. Whoever changes a tenant, its webhooks or its counters replaces them here, for the jobs that follow;
- * they are values, which nobody changes in place.
+ * before the commit. Code that changes a tenant, its webhooks or its counters replaces them here, for the jobs that follow;
+ * they are values, which are never changed in place.
  */
 export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] } & { apiKeys: HeldKeys };
 
-/** By id, those that events came with: an account may have a thousand, and uses one. Who changes a key begins a new map. */
+/** By id, the keys that events came with: an account may have a thousand and use one. Changing a key starts a new map. */
 export type HeldKeys = Map<string, HeldKey>;
 export type HeldKey = Pick<ApiKey, "expiresAt">;
 
@@ -28,7 +28,7 @@ interface Holding {
   readonly asRead: Counters;
 }
 
-/** The one state of a tenant in a transaction, whoever asks. */
+/** The one state of a tenant in a transaction, shared by all callers. */
 export type HoldTenant = (tx: WriteTransaction, tenantKey: number) => HeldTenant;
 
 export const tenantColumns = {
@@ -52,7 +52,7 @@ export const tenantColumns = {
   storageFullAt: t.tenant.storageFullAt,
 };
 
-/** Plain SQL: read before every step of the biller, too, where the query builder took 14 µs and this takes 4. */
+/** Plain SQL, since it is also read before every step of the biller, where the query builder took 14 µs and this takes 4. */
 export const livingTenant = (client: Database) =>
   client.prepare<Tenant, [number]>(
     `select key, id, name, email, tier, enforced_tier as enforcedTier, password_hash as passwordHash,
@@ -64,7 +64,7 @@ export const livingTenant = (client: Database) =>
      from tenant where key = ?1 and deleted_at is null`,
   );
 
-/** Stands in for a tenant that is gone, so that a late job meets the same whether its rows have been erased or not. */
+/** Stands in for a deleted tenant, so that a late job sees the same whether its rows have been erased or not. */
 const nobody: Lasting = {
   webhooks: [],
   apiKeys: new Map(),
@@ -90,17 +90,17 @@ const nobody: Lasting = {
   },
 };
 
-/** So many tenants are kept in memory, 1 KiB each. */
+/** This many tenants are kept in memory, 1 KiB each. */
 const keptLimit = 10_000;
 
 /**
- * Each batch has every tenant in it, so the statements are plain SQL, and what was read is kept: one event of each of 64
- * tenants in a batch, accepted and settled, took 90 µs of CPU an event through the query builder, 57 without it, and took 51
+ * A batch may have every tenant in it, so the statements are plain SQL, and what was read is kept: with one event from each of
+ * 64 tenants in a batch, accepting and settling took 90 µs of CPU per event through the query builder, 57 without it, and 51
  * with the tenants kept.
  *
- * What is kept cannot be stale: this process owns the database, and a changed tenant is forgotten before its commit, so
+ * What is kept cannot be stale: this process owns the database, and a changed tenant is dropped before its commit, so that
  * whatever becomes of that, the next transaction reads it again. Counters, which every commit changes, are kept as they are
- * written, and forgotten if they turn out not to be. Nobody asks for a tenant whose creation is not committed.
+ * written, and dropped if it turns out that they were not. A tenant whose creation is not committed is never asked for.
  */
 export function createTenantHolder(client: Database): HoldTenant {
   const readTenant = livingTenant(client);
@@ -121,7 +121,7 @@ export function createTenantHolder(client: Database): HoldTenant {
 
   const kept = new Map<number, Kept>();
 
-  /** Of the transaction under way, with the counters as they were read. There is only ever one. */
+  /** State of the current transaction, with the counters as they were read. There is only ever one. */
   let current: { tx: WriteTransaction; tenants: Map<number, Holding> } | null = null;
 
   function open(tx: WriteTransaction) {
@@ -146,7 +146,7 @@ export function createTenantHolder(client: Database): HoldTenant {
     return opened;
   }
 
-  /** Reads what is kept of a tenant; null when it was deleted. */
+  /** Reads what is kept for a tenant; null when it was deleted. */
   function keep(tenantKey: number): Kept | null {
     const tenant = readTenant.get(tenantKey);
     if (!tenant) return null;
@@ -159,7 +159,7 @@ export function createTenantHolder(client: Database): HoldTenant {
 
   function read(tenantKey: number): Holding {
     const known = kept.get(tenantKey) ?? keep(tenantKey);
-    // A deleted account has its own until it is erased.
+    // A deleted account has its own counters until it is erased.
     const counters = known?.counters ?? readCounters.get(tenantKey) ?? noEvents;
     return { held: { gone: known === null, ...(known ?? nobody), counters }, asRead: counters };
   }
@@ -186,7 +186,7 @@ const settingColumns = { eventTypes, ordered, paused, rateLimit, maxConcurrency,
 const standingColumns = { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason };
 const webhookColumns = { key, id, url, name, ...settingColumns, ...standingColumns };
 
-/** The registered webhooks of a tenant, in the order in which they were given. */
+/** The registered webhooks of a tenant, in the order in which they were registered. */
 export function webhooksOf(db: BunSQLiteDatabase): (tenantKey: number) => Webhook[] {
   const rows = db
     .select(webhookColumns)

@@ -2,9 +2,9 @@ import { sql } from "drizzle-orm";
 import { blob, check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { tenant } from "./schema.ts";
 
-/** The tables of the inboxes. Which inbox is whose stands nowhere: its address is worked out from the tenant's id. */
+/** The tables of the inboxes. An inbox's owner is stored nowhere: its address is derived from the tenant's id. */
 
-/** How an inbox answers, if it was told. */
+/** How an inbox answers, if it has been told. */
 export const inboxSetting = sqliteTable(
   "inbox_setting",
   {
@@ -32,7 +32,7 @@ export const inboxDelivery = sqliteTable(
       .references(() => tenant.key),
     receivedAt: integer("received_at").notNull(),
     eventId: text("event_id").notNull(),
-    /** Null: it is not answered. */
+    /** Null when it is not answered. */
     answeredStatus: integer("answered_status"),
     isTest: integer("is_test", { mode: "boolean" }).notNull(),
     headers: text("headers", { mode: "json" }).$type<Readonly<Record<string, string>>>().notNull(),

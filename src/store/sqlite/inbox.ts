@@ -54,7 +54,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
 
   const forTenant = livingTenants({ writer, hold, audit });
 
-  /** What is not there any more is older than all that is. */
+  /** A delivery that is no longer there counts as older than all that are. */
   const keyIn = (tenantKey: number, id: string) => keyOf.get({ tenantKey, id })?.key ?? 0;
 
   return {

@@ -6,7 +6,7 @@ import type { Connection } from "./connection.ts";
 /** The lines in which deliveries to ordered webhooks wait for each other (`domain/order.ts`). */
 export interface Lines {
   hasHead(webhookKey: number, orderHash: number): boolean;
-  /** The head of a line has ended, or left it: the next one is due now. @returns whether there was one */
+  /** The head of a line has ended or left it, so the next one becomes due now. @returns whether there was one */
   release(webhookKey: number, orderHash: number, now: number): boolean;
 }
 
@@ -15,7 +15,7 @@ const isHead =
 
 export function createLines(client: Database): Lines {
   const head = client.prepare<{ found: number }, [number, number]>(`select 1 as found from delivery where ${isHead}`);
-  // Also where somebody has become the head meanwhile, there is only ever one.
+  // There is only ever one head, even if another record has become the head in the meantime.
   const releaseNext = client.prepare(
     `update delivery set next_attempt_at = ?3
      where key = (
@@ -29,7 +29,7 @@ export function createLines(client: Database): Lines {
   };
 }
 
-/** What is held back for webhooks that are not ordered any more. */
+/** Releases what is held back for webhooks that are no longer ordered. */
 export function orderVerbs({ client, writer }: Pick<Connection, "client" | "writer">): Pick<DeliveryVerbs, "endOrder"> {
   const releasing = client.prepare<{ key: number; tenantKey: number; isUnordered: number }, []>(
     `select key, tenant_key as tenantKey, ordered = 0 and removed_at is null as isUnordered from webhook

@@ -22,7 +22,7 @@ export interface AttemptRow {
   labelKey: number | null;
 }
 
-/** Of labels that are older than `replay_label`, more than is shown, so that it is seen that they are longer. */
+/** Of labels older than `replay_label`, more is read than is shown, to tell that they are longer. */
 const beginBytes = 4 * (listedLabelCharacters + 1);
 
 const attemptSql = `
@@ -52,7 +52,7 @@ const inboxSql = `
 
 const replaySql = `select ${listedReplayColumns} from replay where key = ?1`;
 
-/** The reads of lists, a step at a time; among the others in `queries.ts`. */
+/** The list reads, a step at a time; part of those in `queries.ts`. */
 export const stepQueries = (db: BunSQLiteDatabase & { $client: Database }, client = db.$client) => ({
   records: createRecordSteps(db),
   attempts: (step: StepParams) => readStep<AttemptRow>(client, attemptSql, step),

@@ -4,7 +4,7 @@ import type { Connection } from "./connection.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { Refusal, refuse, type WriteTransaction } from "./transaction.ts";
 
-/** Writes for a tenant that must still exist, and notes the act; null says that nothing was done. */
+/** Writes for a tenant that must still exist, and records the act; null means that nothing was done. */
 export const livingTenants =
   ({ writer, hold, audit }: Pick<Connection, "writer" | "hold" | "audit">) =>
   <T>(

@@ -1,28 +1,28 @@
 import type { Database } from "bun:sqlite";
 import { readSync } from "node:fs";
 
-/** The file of the write-ahead log, as https://www.sqlite.org/fileformat2.html#walformat has it. */
+/** The write-ahead log file, as specified in https://www.sqlite.org/fileformat2.html#walformat. */
 const logHeaderBytes = 32;
 export const frameHeaderBytes = 24;
 
 interface Frame {
-  /** In the file. */
+  /** Offset in the file. */
   readonly position: number;
   readonly page: number;
   readonly endsCommit: boolean;
 }
 
 export interface LogFrames {
-  /** How often the log has begun anew, counted from any number. */
+  /** How often the log has been restarted, counted from an arbitrary number. */
   readonly generation: number;
-  /** Of the log's own salts, in a row. */
+  /** The consecutive frames with the log's own salts. */
   own(from: number): Iterable<Frame>;
-  /** In a row, with the salts of the first: what is left of an earlier log. Null if there is none. */
+  /** What is left of an earlier log: the consecutive frames with the salts of the first. Null if there are none. */
   earlier(from: number): { readonly generation: number; readonly frames: Iterable<Frame> } | null;
   pageOf(frame: Frame): Buffer;
 }
 
-/** Null: nothing has been written into the log yet. */
+/** Null when nothing has been written to the log yet. */
 export function readLogFrames(file: number): LogFrames | null {
   const header = Buffer.alloc(logHeaderBytes);
   if (readSync(file, header, 0, logHeaderBytes, 0) < logHeaderBytes) return null;
@@ -60,6 +60,6 @@ export function readLogFrames(file: number): LogFrames | null {
   };
 }
 
-/** Where SQLite knows the log to end, in frames. "noop" copies nothing back. */
+/** The end of the log as SQLite knows it, in frames. "noop" copies nothing back. */
 export const endOfLog = (client: Database): number =>
   Math.max(0, client.query<{ log: number }, []>("pragma wal_checkpoint(noop)").get()?.log ?? 0);

@@ -3,12 +3,12 @@ import { closeSync, existsSync, openSync } from "node:fs";
 import { endOfLog, readLogFrames } from "./log-frames.ts";
 
 /**
- * Whether Litestream has copied a commit that never came about, and has then begun the log anew, before this start could
- * clear it (`log-tail.ts`). It is still to be seen in what is left of the log before:
+ * Whether Litestream has copied a commit that never completed, and has then restarted the log before this start could clear
+ * the commit from it (`log-tail.ts`). It is still visible in what is left of the previous log:
  *
- *   log:  │ since it began anew │ what is left of the one before … batch 41 │ … batch 42 │      database: batch 41
+ *   log:  │ since it was restarted │ what is left of the previous one … batch 41 │ … batch 42 │      database: batch 41
  *
- * Each commit counts the batches up, so a number that the database has not reached is that of a commit that never came about.
+ * Each commit increments the batch number, so a number that the database has not reached is from a commit that never completed.
  */
 export function hasCopiedInVain(client: Database, path: string): boolean {
   const lane = client
@@ -34,17 +34,18 @@ export function hasCopiedInVain(client: Database, path: string): boolean {
 }
 
 const tableLeaf = 13;
-/** How many bytes an integer takes, by its type in the record. */
+/** How many bytes an integer takes, by its serial type in the record. */
 const integerBytes = [0, 1, 2, 3, 4, 6, 8];
 
 /**
- * From a page of `lane`, which has one row: null (the id, which is the row's number), batch, last event, and the last record
- * that is filed, which no commit of an earlier program had.
+ * Reads the batch from a page of `lane`, which has one row: null (the id, which is the row number), batch, last event, and the
+ * last filed record, which is missing in commits of earlier programs.
  * @returns 0 for any other page
  */
 function batchIn(page: Buffer): number {
   if (page[0] !== tableLeaf || page.readUInt16BE(3) !== 1) return 0;
-  // The lengths before the record, and its row's number, are of a byte each, as is its header: three types, or four.
+  // The payload length and the row number before the record take one byte each, as does each part of its header: its length and
+  // three or four types.
   const record = page.readUInt16BE(8) + 2;
   const [headerBytes = 0, , type = 0] = page.subarray(record, record + 4);
   if (headerBytes !== 4 && headerBytes !== 5) return 0;

@@ -1,22 +1,22 @@
 import type { Database } from "bun:sqlite";
 
-/** Sees to it that somebody copies the log back where this program does not. */
+/** Checks that the log is copied back by another program where this one does not do it. */
 export interface LogWatch {
   /** To be called between batches. */
   look(): void;
 }
 
-/** 256 MiB that nobody has copied. Litestream does so each second or at 4 MiB, and by force at some 500 MB. */
+/** 256 MiB not copied back. Litestream copies each second or at 4 MiB, and by force at about 500 MB. */
 const worrying = 65_536;
 const mebibyteInPages = 256;
 
-/** Warns when the log has grown, and again each time that it has doubled since. */
+/** Warns when the log has grown, and again each time it has doubled since. */
 export function createLogWatch(
   client: Database,
   warn: (message: string) => void = () => {},
   first = worrying,
 ): LogWatch {
-  // "noop" copies nothing: it tells how long the log is, and how much of it has been copied.
+  // "noop" copies nothing: it reports how long the log is, and how much of it has been copied.
   const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
   let next = first;
 
@@ -25,7 +25,7 @@ export function createLogWatch(
       const { log, checkpointed } = measure.get() ?? { log: 0, checkpointed: 0 };
       return log - checkpointed;
     } catch {
-      // A disk that cannot be read is met by those who write.
+      // If the disk cannot be read, writers will run into that.
       return 0;
     }
   }

@@ -5,7 +5,7 @@ import { isDamage } from "./damage.ts";
 import { openToLook, type PagesCheck, type PagesRequest } from "./look.ts";
 import { databaseFile } from "./open.ts";
 
-/** The other end of `checkPages` in `look.ts`. The build names this file as an entry point of its own. */
+/** The other end of `checkPages` in `look.ts`. The build lists this file as a separate entry point. */
 declare const self: Worker;
 
 self.onmessage = ({ data: { dataDir } }: MessageEvent<PagesRequest>) => {
@@ -24,7 +24,7 @@ function check(dataDir: string): PagesCheck {
   } finally {
     client.close();
   }
-  // A server was started meanwhile, and may have changed what was taken as still.
+  // If a server was started in the meantime, it may have changed the file that was assumed not to change.
   const isStill = !existsSync(`${realpathSync(join(dataDir, databaseFile))}-wal`);
   return isTakenAsStill && !isStill ? check(dataDir) : found;
 }

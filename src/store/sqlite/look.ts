@@ -16,8 +16,8 @@ import { waitForLocks } from "./pragma.ts";
 import { queueDepth } from "./queue-depth.ts";
 
 /**
- * Opens a database for reading alone, whether or not a server has it open. Without a log nobody has, and SQLite would make
- * one to read: then the file is read as one that does not change.
+ * Opens a database read-only, whether or not a server has it open. If there is no log, no server has, and SQLite would create
+ * one just to read: the file is then opened as one that does not change.
  */
 export function openToLook(dataDir: string): { client: Database; isTakenAsStill: boolean } {
   const path = realpathSync(join(dataDir, databaseFile));
@@ -79,7 +79,7 @@ function figuresOf(client: Database): StoreFigures {
   };
 }
 
-/** How a look through all pages ended. */
+/** How a check of all pages ended. */
 export type PagesCheck = { readonly kind: "whole" } | { readonly kind: "unfinished" } | PagesFault;
 
 interface PagesFault {
@@ -91,8 +91,8 @@ interface PagesFault {
 export type PagesRequest = { readonly dataDir: string };
 
 /**
- * SQLite's `quick_check` of the whole database, in a Worker: there is no other way to stop waiting for it. While it reads,
- * the log of a running server cannot start anew.
+ * SQLite's `quick_check` of the whole database, in a Worker: there is no other way to stop waiting for it. While it reads, a
+ * running server's log cannot be restarted.
  * @param withinMs null: as long as it takes
  */
 export async function checkPages({

@@ -23,7 +23,7 @@ export const mail = sqliteTable(
   ],
 );
 
-/** The link of an account that sets a new password. */
+/** An account's link for setting a new password. */
 export const passwordReset = sqliteTable(
   "password_reset",
   {
@@ -32,7 +32,7 @@ export const passwordReset = sqliteTable(
       .references(() => tenant.key),
     /** SHA-256 of what the link carries. */
     tokenHash: blob("token_hash", { mode: "buffer" }).notNull(),
-    /** Where the mail with it went. */
+    /** Where the mail with the link was sent. */
     recipient: text("recipient").notNull(),
     sessionVersion: integer("session_version").notNull(),
     expiresAt: integer("expires_at").notNull(),

@@ -15,7 +15,7 @@ import { refuse } from "./transaction.ts";
 /** SQLite's own page size, which the database keeps. */
 const pageBytes = 4096;
 
-/** Rows that belong to a tenant besides its events, children before parents. */
+/** Tables with a tenant's rows other than its events, children before parents. */
 const tenantTables = [
   "stat",
   "webhook_stat",
@@ -78,7 +78,7 @@ export function maintenanceVerbs(
     { ...upTo(client, "mail", "sent_at", "due_at is null and"), ageMs: mailRules.intervalMs },
   ];
 
-  /** One that is in no list, with its event, of which others may be in one. */
+  /** Erases a record that is in no list, with its event, whose other records may be in one. */
   function eraseRecord(tenantKey: number, key: number): void {
     const found = seqOf.get(key);
     if (!found) return;
@@ -88,7 +88,7 @@ export function maintenanceVerbs(
     deleteEvent.run(found.seq);
   }
 
-  /** Whole events with their deliveries and attempts, so that what is left always begins at the first one. */
+  /** Erases whole events with their deliveries and attempts, so that what is left always begins with a whole event. */
   function eraseEvents(tenantKey: number, limit: number): { left: number; done: boolean } {
     let left = limit;
     for (const { seq } of someEvents.all(tenantKey, limit)) {
@@ -99,10 +99,10 @@ export function maintenanceVerbs(
     return { left, done: left > 0 };
   }
 
-  /** Deleted accounts of which a part cannot be read; the others are erased all the same. */
+  /** Deleted accounts that are partly unreadable; the others are erased all the same. */
   const unerasable = new Set<number>();
 
-  /** True: there may be more to erase. */
+  /** True while there may be more to erase. */
   function eraseSome(tenantKey: number, limit: number): boolean {
     const { left: afterEvents, done } = eraseEvents(tenantKey, limit);
     if (!done) return true;
@@ -128,9 +128,9 @@ export function maintenanceVerbs(
     try {
       if (checkpoints === "own") client.run("pragma wal_checkpoint(truncate)");
     } catch {
-      // On a full disk the log stays, and with it all that was committed: the next start finds it there.
+      // On a full disk the log stays, and with it everything that was committed: the next start finds it there.
     }
-    // By force: one with prepared statements would stay open, and the runtime would empty its log as the process ends.
+    // By force: a connection with prepared statements would stay open, and the runtime would empty its log as the process ends.
     client.close(true);
   }
 
@@ -140,7 +140,7 @@ export function maintenanceVerbs(
       if (key === null) return false;
       try {
         return await writer.submit<boolean>((tx) => {
-          // Filing might need the very room that is to be made.
+          // Filing might need the very space that erasing is to free.
           for (const unfiled of filing.take(tx, key)) eraseRecord(key, unfiled);
           return eraseSome(key, limit);
         });
@@ -186,7 +186,7 @@ export function maintenanceVerbs(
 const masterKeyUseless = () =>
   unavailable("The master key does not match the stored secrets.", "storage_unavailable", 30);
 
-/** Rows that were last of use at or before a time, the oldest first. */
+/** Rows that were last of use at or before a given time, oldest first. */
 function upTo(client: Database, table: string, column: string, condition = "") {
   const oldest = (limit: string) =>
     `select rowid from ${table} where ${condition} ${column} <= ?1 order by ${column} limit ${limit}`;

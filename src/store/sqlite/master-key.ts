@@ -5,23 +5,23 @@ import type { Vault } from "../../lib/vault.ts";
 import { fromVaultCheck, holdsSecrets, type KeptSecrets, toVaultCheck, vaultCheckContext } from "../vault-check.ts";
 
 /**
- * Whether the master key is that of the database. A known text, sealed with the key, stands in a table of one row. Until
- * there is one, in a new database or one of an earlier program, the keys of the latest accounts tell.
+ * Checks whether the master key is the database's. A known text, sealed with the key, is stored in a table of one row. As long
+ * as that is missing, in a new database or one of an earlier program, the keys of the latest accounts decide.
  */
 export interface MasterKeyCheck {
   /** To be called before anything is written. @throws StartupError when nothing that is sealed can be opened */
   verify(): void;
-  /** Writes the row, if there is none or it is damaged; when the schema is today's. */
+  /** Writes the row if it is missing or damaged; to be called once the schema is up to date. */
   remember(): void;
-  /** Writes the row anew, with these secrets in it. */
+  /** Rewrites the row, with these secrets in it. */
   keep(kept: KeptSecrets): void;
-  /** Secrets that have outlived the master key that they were worked out from. */
+  /** Secrets that have outlived the master key they were derived from. */
   kept(): KeptSecrets;
   /** The row can be read and opened. */
   holds(): boolean;
 }
 
-/** Of those that are in the database anyhow; one may be damaged without the master key being another one. */
+/** How many of the stored keys are tried: if one is damaged, that does not mean that the master key is wrong. */
 const sampleSize = 8;
 const samples = `
   select tenant.id as tenantId, api_key.id as keyId, api_key.sealed as sealed
@@ -59,7 +59,7 @@ export function createMasterKeyCheck(client: Database, vault: Vault): MasterKeyC
       const sealed = has("vault_check") ? row() : null;
       const hasRow = sealed !== null;
       if (hasRow && holds()) return;
-      // While the key is being replaced some values open with the former one: that does not make it the database's.
+      // While the key is being replaced, some values still open with the former one: that does not make it the database's.
       if (hasRow && holdsSecrets(sealed)) throw anotherKey();
       const keys = client.query<{ tenantId: string; keyId: string; sealed: Uint8Array }, []>(samples).all();
       if (keys.some(({ tenantId, keyId, sealed }) => opens(sealed, keyContext(tenantId, keyId)))) return;

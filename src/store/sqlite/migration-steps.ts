@@ -1,48 +1,47 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * A migration that rebuilds large tables. In one transaction two million events took 620 MB of memory and two and a half
- * times their disk; so it goes statement by statement, each in a transaction of its own, and the rows move a few
- * at a time:
+ * A migration that rebuilds large tables. In one transaction, two million events took 620 MB of memory and two and a half
+ * times their disk space. So it runs statement by statement, each in its own transaction, and the rows move a few at a time:
  *
  *   INSERT INTO __new_event … SELECT … FROM event   ─▶   some rows are copied and deleted, commit, some rows, commit, …
  *
- * A row is always in exactly one of the two tables, and what it leaves behind makes room for those that follow. The mark
- * (`pragma user_version`) is written in the same transactions: after a crash it goes on behind the last one, and an
+ * A row is always in exactly one of the two tables, and the space it leaves is reused by the rows that follow. The mark
+ * (`pragma user_version`) is written in the same transactions: after a crash the migration resumes after the last one, and an
  * earlier program refuses the database from the first one on.
  */
 export interface SteppedMigration {
   client: Database;
   statements: readonly string[];
-  /** Of an earlier run that did not come to its end. */
+  /** By an earlier run that did not finish. */
   statementsDone: number;
-  /** Values of `pragma user_version`: behind so many statements, and at the end. */
+  /** Values of `pragma user_version`: after a given number of statements, and at the end. */
   marks: { at(statementsDone: number): number; end: number };
   /** Tables whose rows move, with the word for them. */
   moves?: Readonly<Record<string, string>>;
   watch: MigrationWatch;
 }
 
-/** Who watches an upgrade: a person, a log, and whoever may stop it. */
+/** What watches an upgrade: a person, a log, and whatever may stop it. */
 export interface MigrationWatch {
-  /** Told between steps. */
+  /** Called between steps. */
   progress(progress: MigrationProgress): void;
   /** Asked between steps. */
   isStopped(): boolean;
   monotonicMs(): number;
-  /** False: another program copies the log back. @default true */
+  /** False when another program copies the log back. @default true */
   readonly copiesLog?: boolean;
 }
 
 export interface MigrationProgress {
-  /** What is under way: rows of a kind, an index, or a migration. */
+  /** What is in progress: rows of a kind, an index, or a migration. */
   readonly what: string;
-  /** Rows carried over, and of how many; null for what has no such count. */
+  /** Rows carried over, and of how many; null for anything without such a count. */
   readonly done: number | null;
   readonly total: number | null;
-  /** Of what is counted, where they are no rows. */
+  /** What is counted, if not rows. */
   readonly unit?: string;
-  /** Null while there is no telling. */
+  /** Null while there is no estimate. */
   readonly secondsLeft: number | null;
 }
 
@@ -54,19 +53,19 @@ const breakpoint = "--> statement-breakpoint";
 export const statementsOf = (sql: string): string[] =>
   sql.split(breakpoint).filter((statement) => statement.trim() !== "");
 
-/** How long one step should take: it can be stopped between two, and the log is short. */
+/** How long one step should take: the upgrade can be stopped between two, and the log stays short. */
 const stepMs = 100;
 const fewestRows = 16;
 const mostRows = 20_000;
-/** 4 MiB: the log is copied back as often, and does not grow with the database. */
+/** 4 MiB: the log is copied back each time it gets this long, so it does not grow with the database. */
 const logPages = 1_000;
 
-/** Bringing a row into an index, where carrying it over is 1. */
+/** Cost of adding a row to an index, relative to carrying it over. */
 const indexCost = 0.25;
-/** Before that much has been measured, an estimate would only jump. */
+/** Before this much has been measured, an estimate would only jump around. */
 const leastMeasuredMs = 1_000;
 
-/** Keeps the counts of rows over a restart; gone at the end. */
+/** Keeps the row counts across restarts; dropped at the end. */
 const countTable = "__upgrade_count";
 
 interface Step {
@@ -87,7 +86,7 @@ export function migrateInSteps(migration: SteppedMigration): boolean {
   const startedAt = watch.monotonicMs();
   let costDone = 0;
 
-  /** By what has been done since the start, in the time that it took. */
+  /** Extrapolated from the work done since the start and the time it took. */
   function secondsLeft(from: number, ofStep: number): number | null {
     const elapsedMs = watch.monotonicMs() - startedAt;
     if (elapsedMs < leastMeasuredMs || costDone === 0) return null;
@@ -124,7 +123,7 @@ function inTransaction(client: Database, write: () => void): void {
   client.run("commit");
 }
 
-/** Counting needs the indexes that the first step of a table drops, so it is done once and kept. */
+/** Counting needs the indexes that a table's first step drops, so it is done once and the counts are kept. */
 function countRows(client: Database, tables: readonly string[]): void {
   inTransaction(client, () => {
     client.run(`create table if not exists ${countTable} (name text primary key, total integer, moved integer)`);
@@ -152,7 +151,7 @@ function readStep(statement: string, moves: Readonly<Record<string, string>>, co
   return { statement, what: index === undefined ? "tables" : `the index ${index}`, moves: null, cost };
 }
 
-/** Empties a table into the one that `statement` copies to. @returns false when it was stopped */
+/** Moves all rows of a table into the one that `statement` copies to. @returns false when it was stopped */
 function moveRows(
   client: Database,
   table: string,
@@ -193,12 +192,12 @@ function moveRows(
   return true;
 }
 
-/** They would go with the table at the end; until then every deletion would have to find its place in each of them. */
+/** They would go with the table at the end anyway; until then every deletion would have to update each of them. */
 function dropIndexes(client: Database, table: string): void {
   const own = client.query<{ name: string }, [string]>(
     "select name from sqlite_schema where type = 'index' and tbl_name = ?1 and sql is not null",
   );
-  // Keys and numbers only, nothing that was sent: overwriting their pages would be one long step.
+  // They contain only keys and numbers, nothing that was sent, and overwriting their pages would be one long step.
   client.run("pragma secure_delete = off");
   try {
     for (const { name } of own.all(table)) client.run(`drop index \`${name}\``);

@@ -40,13 +40,16 @@ export interface Migration {
   readonly name: string;
   readonly sql: string;
   /**
-   * Tables of which it rebuilds rows or indexes and that may be large, with the word for their rows. That is done in steps
+   * Tables that may be large and whose rows or indexes it rebuilds, with the word for their rows. That is done in steps
    * (`migration-steps.ts`) and not in one transaction.
    */
   readonly moves?: Readonly<Record<string, string>>;
 }
 
-/** Every migration, oldest first, as drizzle-kit generated it; what carries rows over is written by hand. `pragma user_version` counts those that have run. */
+/**
+ * Every migration, oldest first, as drizzle-kit generated it; the parts that carry rows over are written by hand.
+ * `pragma user_version` counts those that have run.
+ */
 export const migrations: readonly Migration[] = [
   { name: "0000_initial", sql: initial },
   { name: "0001_payments", sql: payments },
@@ -87,12 +90,12 @@ export const migrations: readonly Migration[] = [
 ];
 
 /**
- * What `pragma user_version` says while a migration is done in steps: the schema that it leads to in the upper half, the
- * statements that are done in the lower. Every program takes it for a newer schema than its own, and earlier ones refuse.
+ * What `pragma user_version` says while a migration runs in steps: the upper half is the schema that it leads to, the lower
+ * half the number of statements done. To every program this looks like a newer schema than its own, so earlier ones refuse it.
  */
 const halfway = 2 ** 16;
 
-/** Where a database stands: so many migrations have run, and so many statements of the next one. */
+/** Where a database stands: how many migrations have run, and how many statements of the next one. */
 export interface Standing {
   readonly schema: number;
   readonly statements: number;
@@ -104,19 +107,19 @@ export function standingOf(client: Database): Standing {
   return { schema: Math.floor(version / halfway) - 1, statements: version % halfway };
 }
 
-/** It has something in it, and an upgrade will bring it to today's schema, or has begun to. */
+/** The database is not empty, and an upgrade to the current schema is needed or has begun. */
 export const isEarlier = ({ schema, statements }: Standing): boolean =>
   schema < migrations.length && schema + statements > 0;
 
 /**
- * Brings the schema to that of this program, forward only: each migration in a transaction of its own, or in steps where
- * much has to be carried over.
+ * Upgrades the schema to that of this program, forward only: each migration in its own transaction, or in steps where a lot
+ * has to be carried over.
  *
  * drizzle-kit rebuilds a table by copying it and dropping the old one, and switches foreign keys off for that; inside a
- * transaction SQLite ignores the switch, and `ON DELETE CASCADE` then empties the children. So they are off before the
- * transaction begins, and no row may have lost its parent before it commits.
+ * transaction SQLite ignores the switch, and `ON DELETE CASCADE` then empties the children. So foreign keys are switched off
+ * before the transaction begins, and before it commits no row may have lost its parent.
  *
- * @returns false when the watcher stopped it; the next call goes on
+ * @returns false when the watcher stopped it; the next call continues
  * @throws StartupError when the database has seen more migrations than this program knows.
  */
 export function migrate(
@@ -187,7 +190,7 @@ function applyAtOnce(client: Database, { sql }: Migration, version: number): voi
   client.run("commit");
 }
 
-/** Rows without the parent that they name, in the tables that were rebuilt and in their children: the others have kept theirs. */
+/** Rows whose parent is missing, in the rebuilt tables and their children: rows of other tables have kept their parents. */
 function orphansOf(client: Database, sql: string): number {
   const rebuilt = [...sql.matchAll(/\bDROP TABLE `?(\w+)/gi)].map(([, table]) => table ?? "");
   const touched = client.query<{ name: string }, [string]>(

@@ -7,7 +7,7 @@ import type { Connection } from "./connection.ts";
 const parameters = (columns: readonly string[], first = 1) => columns.map((_, i) => `?${first + i}`).join(", ");
 const equal = (columns: readonly string[]) => columns.map((column, i) => `${column} = ?${i + 1}`).join(" and ");
 
-/** Adds to a row. A histogram is added where it was read, as SQLite has no words for that. */
+/** Adds to a row. Histograms are read and added up here, since SQL cannot do it. */
 export function createMinuteRows(client: Database, { name, keys, counts }: MinuteTable) {
   const key = [...keys, "minute"];
   const columns = [...key, ...counts, "latency"];

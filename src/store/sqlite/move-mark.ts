@@ -2,11 +2,11 @@ import type { Database } from "bun:sqlite";
 import { StartupError } from "../../domain/errors.ts";
 
 /**
- * What a move to another place leaves in the database. The table is there only then, so it is in no migration.
+ * What moving the data to another place leaves in the database. The table exists only then, so it is not part of any migration.
  *
- *   leaving   it is being copied, or was until somebody stopped that
- *   left      the copy is complete: what is here is of the past
- *   arriving  it is the copy, and not yet complete
+ *   leaving   the database is being copied, or was until somebody stopped that
+ *   left      the copy is complete: what is here is obsolete
+ *   arriving  the database is the copy, and not yet complete
  */
 export interface MoveMark {
   readonly move: string;
@@ -28,8 +28,8 @@ export function writeMoveMark(client: Database, { move, role, place }: MoveMark)
 }
 
 /**
- * Whether a server may use what is there. A move that did not end is given up by it, as what is here will differ from what
- * was copied.
+ * Checks whether a server may use the database. Doing so abandons an unfinished move, since the data here will differ from
+ * what was copied.
  * @throws StartupError with what to do
  */
 export function heedMoveMark(client: Database, path: string): void {

@@ -13,7 +13,7 @@ import { unlessDamaged } from "./damage.ts";
 
 const inOneLook = "from event where seq > ?1 and seq < ?2 order by seq";
 
-/** Along the table itself: events lie in the order of their numbers, and what goes together lies together. */
+/** Walks the table itself: events lie in the order of their numbers, and those that are removed together lie together. */
 export function oldEvents(
   client: Database,
   { afterSeq, before, accounts, withPayload, limit }: OldEventsQuery,
@@ -48,7 +48,7 @@ interface AnsweredRow {
   readonly isKept: number;
 }
 
-/** Along the table: its keys are in the order of the log. */
+/** Walks the table: its keys are in the order of the log. */
 export function keptAnswers(client: Database, { after, before }: KeptAnswersQuery): KeptAnswers {
   const rows =
     unlessDamaged(() =>
@@ -69,7 +69,7 @@ export function keptAnswers(client: Database, { after, before }: KeptAnswersQuer
   };
 }
 
-/** Every so-manieth record of an account, along the index of its list. */
+/** Every n-th record of an account, along the index of its list. */
 export function measuredRecords(
   client: Database,
   { tenantKey, afterSeq, step }: { tenantKey: number; afterSeq: number; step: number },

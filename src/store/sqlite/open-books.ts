@@ -23,25 +23,25 @@ import { createPatch } from "./patch.ts";
 import { createTenantRows } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./transaction.ts";
 
-/** What a transaction has read of an account, to decide on and to write to. */
+/** What a transaction has read of an account, to base decisions on and to write to. */
 export interface LoadedBooks extends OpenBooks {
   readonly tx: WriteTransaction;
   /** Null when the tenant has been deleted. */
   readonly held: HeldTenant | null;
 }
 
-/** What decisions about payments are made on, and where the changes that they name are written. */
+/** Loads what payment decisions are based on, and writes the changes that they lead to. */
 export interface BooksFile {
   load(tx: WriteTransaction, accountKey: number): LoadedBooks;
-  /** Null changes nothing. After anything else the biller looks at the account again. */
+  /** Null changes nothing. After any other change the biller looks at the account again. */
   write(books: LoadedBooks, change: BooksChange | null, now: number): void;
-  /** As `write`, of a charge by itself. */
+  /** Like `write`, for a single charge. */
   writeCharge(accountKey: number, change: ChargeChange | null, now: number): void;
-  /** The tenant has changed: that may begin or end the days that are charged. */
+  /** The tenant has changed, which may start or end a period of charged days. */
   recordPlan(tenant: Tenant, now: number): void;
 }
 
-/** Fields of a row as they are written. */
+/** The fields of a row, as they are written. */
 type Fields<Change> = Required<Omit<Change, "key" | "cardKey" | "chargeKey" | "login">>;
 type CardKeyField = { readonly cardKey: number | null };
 
@@ -177,7 +177,7 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
     if (starts !== null) startPeriod.run(accountKey, starts, at);
   }
 
-  /** Rows that let something go come before those that take it: days, the one open charge of an invoice, the one open page. */
+  /** Rows that give something up are written before those that take it: days, an invoice's one open charge, the one open page. */
   function apply({ tx, account: { key: accountKey }, held }: LoadedBooks, change: BooksChange): void {
     const { account, verification, addsVerification, addsCharge, addsInvoice, period } = change;
     const card = change.addsCard ? addCard(accountKey, change.addsCard) : null;

@@ -17,7 +17,7 @@ import { applyPragma, type Checkpoints, leaveLogAlone, type Pragma, waitForLocks
 import { findDamage } from "./start-check.ts";
 import { noteProgram } from "./written-by.ts";
 
-/** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
+/** Before 3.51.3 two connections that checkpoint and commit at the same time could lose commits ("WAL-reset" defect). */
 const oldestSafeSqlite = "3.51.3";
 
 /** Whether another connection may copy the log back while this one commits; false only with the library of an old macOS. */
@@ -30,7 +30,7 @@ const pageCacheKib = 8 * 1024;
 
 const journalSizeLimitBytes = 64 * 1024 * 1024;
 
-/** What every connection must hold to, read back after it was set: SQLite ignores a pragma that it cannot follow. */
+/** What every connection must apply, read back after it was set: SQLite ignores a pragma that it cannot apply. */
 const pragmas: readonly Pragma[] = [
   { name: "journal_mode", set: "wal", reads: "wal" },
   { name: "synchronous", set: "full", reads: 2 },
@@ -42,7 +42,7 @@ const pragmas: readonly Pragma[] = [
   { name: "journal_size_limit", set: String(journalSizeLimitBytes), reads: journalSizeLimitBytes },
 ];
 
-/** `checkpointer.ts` does it, outside of commits. */
+/** `checkpointer.ts` copies the log back, outside of commits. */
 const noCheckpointInCommits = { name: "wal_autocheckpoint", set: "0", reads: 0 };
 
 export interface OpenOptions {
@@ -50,32 +50,32 @@ export interface OpenOptions {
   dataDir: string;
   /** Warnings for the operator. */
   warn?(message: string): void;
-  /** Most pages of the database; tests fill a "disk" with it. */
+  /** Maximum number of pages in the database; tests use it to fill a "disk". */
   maxPageCount?: number;
-  /** Has to open what is sealed in the database; without one that is not looked at. */
+  /** Has to open what is sealed in the database; without one, that is not checked. */
   vault?: Vault;
-  /** Watches an upgrade, which then takes little memory. It may leave the database half way. */
+  /** Watches an upgrade, which then takes little memory. It may leave the database halfway. */
   watch?: MigrationWatch;
-  /** Called before an upgrade begins or goes on, when all else was found in order. */
+  /** Called before an upgrade begins or continues, once everything else was found in order. */
   beforeUpgrade?(client: Database, standing: Standing): void;
   /** @default "own" */
   checkpoints?: Checkpoints;
-  /** Whoever moves it may open it whatever the mark of a move says. */
+  /** Opened by a move, which may open it whatever the move mark says. */
   forMove?: boolean;
 }
 
 export const databaseFile = "postrider.db";
 
-/** What is not there takes no room. */
+/** A missing file counts as 0 bytes. */
 export function databaseSizes(dataDir: string): StorageSizes {
   const sizeOf = (name: string) => statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0;
   return { databaseBytes: sizeOf(databaseFile), logBytes: sizeOf(`${databaseFile}-wal`) };
 }
 
 /**
- * Opens the database, or creates it, and brings its schema to today's.
- * @throws StartupError when the file is damaged, belongs to a newer program or to another master key, the folder cannot be written, or
- * SQLite is too old.
+ * Opens the database, or creates it, and brings its schema up to date.
+ * @throws StartupError when the file is damaged, belongs to a newer program or to another master key, the folder cannot be
+ * written, or SQLite is too old.
  */
 export function openDatabase({
   dataDir,
@@ -90,7 +90,7 @@ export function openDatabase({
   const path = join(dataDir, databaseFile);
   let client: Database;
   try {
-    // Only this user may read it; the log beside it takes the same mode.
+    // Only this user may read it; the log next to it gets the same mode.
     closeSync(openSync(path, "a", 0o600));
     client = new Database(path, { create: true, readwrite: true, strict: true });
   } catch (error) {
@@ -103,7 +103,7 @@ export function openDatabase({
   try {
     waitForLocks(client);
     checkVersion(client, warn);
-    // Takes effect only before the first table is made: the space of erased tenants can go back to the disk.
+    // Lets the space of erased tenants go back to the disk. Takes effect only before the first table is created.
     if (isEmpty(client)) client.run("pragma auto_vacuum = incremental");
     applyPragmas(client);
     if (checkpoints === "external") {
@@ -136,14 +136,14 @@ export function openDatabase({
   return client;
 }
 
-/** To sort an index, or to undo a statement, SQLite keeps as much as the table is large: on disk, beside the database. */
+/** To sort an index or undo a statement, SQLite needs as much space as the table takes: on disk, next to the database. */
 export function keepTemporaryFilesIn(client: Database, dataDir: string): void {
   client.run("pragma temp_store = file");
-  // They have no name: whatever happens to the process, none stays behind.
+  // The files have no name: whatever happens to the process, none is left behind.
   client.run(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`);
 }
 
-/** To begin, the log needs a few pages of its own. */
+/** Even to start, the log needs a few pages. */
 const fullDisk = (path: string) =>
   new StartupError(`The disk of ${path} is full. Try: free some space; no accepted event is lost.`);
 
@@ -165,7 +165,7 @@ function isEmpty(client: Database): boolean {
 function checkVersion(client: Database, warn?: (message: string) => void): void {
   if (canCheckpointElsewhere(client)) return;
   const message = `SQLite ${sqliteVersion(client)} is older than ${oldestSafeSqlite}, which fixed a loss of commits`;
-  // On macOS the system's library is used, which the program cannot replace; one process owns the file, so it warns.
+  // On macOS the system's library is used, which the program cannot replace; one process owns the file, so a warning will do.
   if (process.platform !== "darwin") throw new StartupError(`${message}. Try: run the released executable.`);
   warn?.(message);
 }

@@ -3,25 +3,25 @@ import type { DeliveryRef } from "../../domain/delivery.ts";
 type Owned = Pick<DeliveryRef, "webhookKey" | "deliveryKey">;
 
 /**
- * Which deliveries are somebody's: from the moment in which they were accepted or claimed until they are settled or released.
- * One process has the database to itself, so this is memory: claiming writes nothing, and after a restart nothing is owned.
- * It is as large as what its owner holds and has in flight.
+ * Which deliveries are owned: from the moment they were accepted or claimed until they are settled or released. One process
+ * has the database to itself, so ownership is kept in memory: claiming writes nothing, and after a restart nothing is owned.
+ * Its size is that of what the owner holds and has in flight.
  */
 export interface Ownership {
   take(deliveries: readonly Owned[]): void;
   end(deliveries: readonly Owned[]): void;
   has(delivery: Owned): boolean;
-  /** Keys of those of a webhook, for `json_each`. */
+  /** Keys of a webhook's owned deliveries, for `json_each`. */
   listOf(webhookKey: number): string;
-  /** As `listOf`, of all. */
+  /** Like `listOf`, for all webhooks. */
   listAll(): string;
 }
 
-/** Webhooks of which nothing is owned, and that are known still: in a moment something will be. */
+/** How many webhooks without owned deliveries are remembered: in a moment they will have some again. */
 const mostEmpty = 1_000;
 
 export function createOwnership(): Ownership {
-  /** A few hundred keys each at most; of why they are no `Set`, see `Slots`. */
+  /** At most a few hundred keys each; for why this is not a `Set`, see `Slots`. */
   const byWebhook = new Map<number, number[]>();
   let empty = 0;
 

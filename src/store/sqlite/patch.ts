@@ -1,8 +1,8 @@
 import type { Database, SQLQueryBindings, Statement } from "bun:sqlite";
 
 /**
- * Sets the fields of a row that change, and those only. Few sets of fields ever change together, so the statement of each
- * is prepared once; the query builder would spend 45 µs on it each time.
+ * Sets only the fields of a row that change. Few sets of fields ever change together, so the statement for each is prepared
+ * once; the query builder would spend 45 µs on it each time.
  */
 export function createPatch<Change extends object>(
   client: Database,

@@ -4,7 +4,7 @@ import { StartupError } from "../../domain/errors.ts";
 export interface Pragma {
   readonly name: string;
   readonly set: string;
-  /** What it is when it took effect: SQLite ignores one that it cannot follow. */
+  /** The value once it has taken effect: SQLite ignores a pragma that it cannot apply. */
   readonly reads: string | number;
 }
 
@@ -23,13 +23,13 @@ export function applyPragma(client: Database, { name, set, reads }: Pragma): voi
 const busyTimeout: Pragma = { name: "busy_timeout", set: "5000", reads: 5000 };
 
 /**
- * Before anything is read: a connection that has just been closed, on a thread that ends or in a process before, may hold
- * the file alone for a moment to put its log away, or to reset it.
+ * To be called before anything is read: a connection that has just been closed, on an ending thread or in an earlier process,
+ * may lock the file exclusively for a moment, to remove its log or to reset it.
  */
 export const waitForLocks = (client: Database): void => applyPragma(client, busyTimeout);
 
 /**
- * Who copies the log back into the database file: this program; or another one, which replicates the log and must find every
+ * Who copies the log back into the database file: this program, or another one that replicates the log and must see every
  * frame of it (Litestream).
  */
 export type Checkpoints = "own" | "external";
@@ -38,9 +38,9 @@ const neverTruncates: Pragma = { name: "journal_size_limit", set: "-1", reads: -
 const neverCopiesBack: Pragma = { name: "wal_autocheckpoint", set: "0", reads: 0 };
 
 /**
- * For a connection to a log that is another program's to copy back. When it is the last one that is closed, SQLite copies
- * the log nevertheless, and there is no way to forbid it; but the log stays as it is, and whoever opens the database next
- * goes on behind its end.
+ * For a connection whose log another program is in charge of copying back. When the last connection is closed, SQLite copies
+ * the log back nevertheless, and there is no way to prevent that; but the log stays as it is, and the next process that opens
+ * the database continues after its end.
  */
 export function leaveLogAlone(client: Database): void {
   client.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);

@@ -8,28 +8,28 @@ import type { Standing } from "./migrations.ts";
 import { noteUpgrade, readWrittenBy, realPath } from "./written-by.ts";
 
 /**
- * The way back from an upgrade: a copy of the database as it was, beside it.
+ * The way back from an upgrade: a copy of the database as it was, next to it.
  *
  *   copy to …bak.part ─▶ on disk, renamed …bak ─▶ noted in the database ─▶ first step … last step ─▶ older copies deleted
  *
- * Killed before the note, nothing was changed, and the next start copies again. From the note on, what is left of the
- * upgrade needs no other copy: it would be of something halfway.
+ * If the process is killed before the note, nothing has changed, and the next start copies again. Once the note is written, the
+ * rest of the upgrade makes no other copy: it would be of a database that is halfway.
  */
 export interface Snapshot {
   readonly file: string;
   readonly bytes: number;
 }
 
-/** What an upgrade will do first. */
+/** The copy that an upgrade will make first. */
 export interface SnapshotPlan {
   readonly file: string;
-  /** As much as the copy will have at most. */
+  /** The most that the copy will take. */
   readonly bytes: number;
 }
 
 const nameOf = (path: string, from: number, to: number) => `${basename(path)}.pre-migration-v${from}-to-v${to}.bak`;
 
-/** Null when the upgrade has begun already. */
+/** Null when the upgrade has already begun. */
 export function planSnapshot(client: Database, standing: Standing, toSchema: number): SnapshotPlan | null {
   if (standing.statements > 0 || readWrittenBy(client)?.upgrading === 1) return null;
   const path = realPath(client.filename);
@@ -39,8 +39,8 @@ export function planSnapshot(client: Database, standing: Standing, toSchema: num
 }
 
 /**
- * Before the first step of an upgrade.
- * @param isWanted false: it is upgraded without a way back
+ * To be called before the first step of an upgrade.
+ * @param isWanted false: upgrade without a way back
  * @returns the copy that it made
  * @throws StartupError when that is not possible; nothing was changed
  */
@@ -66,7 +66,7 @@ export function beginUpgrade(
   return { file: plan.file, bytes: statSync(plan.file).size };
 }
 
-/** After the last step: where the copy of this upgrade is the way back, those of earlier ones have had their time. */
+/** To be called after the last step: if this upgrade has its own copy as the way back, those of earlier upgrades are obsolete. */
 export function removeOlderSnapshots(client: Database): string[] {
   const snapshot = readWrittenBy(client)?.snapshot ?? null;
   if (snapshot === null) return [];
@@ -75,7 +75,7 @@ export function removeOlderSnapshots(client: Database): string[] {
   return older;
 }
 
-/** What an upgrade left that was killed while it copied. */
+/** Removes what an upgrade left behind if it was killed while copying. */
 export function removeUnfinished(databasePath: string): void {
   for (const file of filesLike(databasePath, /\.bak\.part$/)) rmSync(file, { force: true });
 }

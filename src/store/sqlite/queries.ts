@@ -19,8 +19,8 @@ import { searchSlice } from "./search-slice.ts";
 import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
 
 /**
- * The reads whose cost grows with the history. They are plain functions of one connection, so that the same ones run on
- * the event loop, where they are known to be quick, and in the Worker, where they may be slow.
+ * The reads whose cost grows with the history. They are plain functions of a connection, so that the same ones can run on the
+ * event loop, when they are known to be quick, and in the Worker, when they may be slow.
  */
 export type Queries = { [Name in QueryName]: (params: QueryParams[Name]) => QueryResults[Name] };
 
@@ -29,10 +29,10 @@ export type QueryName = keyof Created;
 type QueryParams = { [Name in QueryName]: Parameters<Created[Name]>[0] };
 type QueryResults = { [Name in QueryName]: ReturnType<Created[Name]> };
 
-/** Runs a query by its name, on whichever thread. */
+/** Runs a query by name, on whichever thread. */
 export type QueryRun = <Name extends QueryName>(name: Name, params: QueryParams[Name]) => Promise<QueryResults[Name]>;
 
-/** On this one. */
+/** Runs queries on this thread. */
 export const runHere =
   (queries: Queries): QueryRun =>
   async (name, params) =>
@@ -63,9 +63,9 @@ export const stateNumber: Record<DeliveryState, number> = {
 
 export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
   function matching(filter: RecordFilter): SQL | undefined {
-    // What a replay began is less than what is in any state: without statistics the planner would not know.
+    // A replay has fewer records than any state does, which the planner would not know without statistics.
     const unlessOfReplay = (column: AnyColumn) => (filter.replayKey === undefined ? sql`${column}` : sql`+${column}`);
-    // The other indexes have a record from its first failure or replay on.
+    // The other indexes contain a record from its first failure or replay on.
     const isByOther = filter.replayKey !== undefined || filter.failure !== undefined;
     return and(
       isByOther ? eq(t.delivery.tenantKey, filter.tenantKey) : listedOf(filter.tenantKey),
@@ -83,10 +83,10 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
   }
 
   /**
-   * Where the records of one page lie, the newest event first. That is found inside the covering index, and what belongs
-   * to them is read after: at offset 1,000,000 that takes 20 ms, with the join inside 436 ms. When it is known how many
-   * records match, the walk begins at the end that is nearer: of 5.2 million, the page at 5,000,000 took 252 ms from the
-   * newest, and takes as long as that at 200,000.
+   * Where the records of one page lie, newest event first. These places are found inside the covering index, and the data is
+   * read afterwards: at offset 1,000,000 that takes 20 ms, and 436 ms with the join in the same query. When it is known how many
+   * records match, the walk begins at the nearer end: of 5.2 million, the page at 5,000,000 took 252 ms from the newest, and
+   * now takes as long as the one at 200,000.
    */
   function pagePlaces({ filter, ...place }: PageParams): RecordPlace[] {
     const { eventSeq, key } = t.delivery;
@@ -109,18 +109,18 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
 
     queueDepth: (_: undefined) => queueDepth(db.$client),
 
-    /** A row of each account. */
+    /** Reads one row per account. */
     storedEvents: (_: undefined) =>
       db.$client.query<{ n: number | null }, []>("select sum(events) as n from tenant_usage").get()?.n ?? 0,
 
     pagePlaces,
 
-    /** Looks for a text in the newest records that match. */
+    /** Searches the newest matching records for a text. */
     searchSlice({ filter, needle }: { filter: RecordFilter; needle: Needle }): Slice<RecordPlace> {
       return searchSlice(db.$client, pagePlaces({ filter, offset: 0, limit: sliceRecords }), needle);
     },
 
-    /** The keys of the attempts of an event, the oldest first. */
+    /** The keys of an event's attempts, oldest first. */
     attemptKeys({ eventSeq, offset, limit }: { eventSeq: number; offset: number; limit: number }): number[] {
       return db
         .select({ key: t.attempt.key })
@@ -149,7 +149,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       return found?.n ?? 0;
     },
 
-    /** How many of them have no payload any more; one that is damaged has. */
+    /** How many of those events no longer have a payload; a damaged one counts as having it. */
     countErased(filter: RecordFilter): number {
       const { eventSeq } = t.delivery;
       const selected = db.selectDistinct({ seq: eventSeq }).from(t.delivery).where(matching(filter)).as("selected");
@@ -161,7 +161,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       return unlessDamaged(() => erased.get()?.n) ?? 0;
     },
 
-    /** What happened in a range of minutes: in buckets of `bucketMinutes`, only those in which something did, and in all. */
+    /** What happened in a range of minutes: in buckets of `bucketMinutes`, without the empty ones, and in total. */
     stats({ tenantKey, from, to, bucketMinutes }: MinuteRange & { tenantKey: number }) {
       const { minute, accepted, delivered, failed, attempts, latency } = t.stat;
       const inRange = and(eq(t.stat.tenantKey, tenantKey), gte(minute, from), lte(minute, to));
@@ -171,7 +171,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       return sumMinutes(rows, bucketMinutes);
     },
 
-    /** As `stats`, of webhooks: nothing is accepted for one. */
+    /** Like `stats`, for webhooks, for which nothing counts as accepted. */
     webhookStats({
       tenantKey,
       webhookKeys,
@@ -198,7 +198,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
 
     keptAnswers: (query: KeptAnswersQuery) => keptAnswers(db.$client, query),
 
-    /** Keys of the webhooks of a tenant, also removed ones, that have this id or this URL. */
+    /** Keys of a tenant's webhooks with this id or URL, including removed ones. */
     webhookKeys({ tenantKey, idOrUrl }: { tenantKey: number; idOrUrl: string }): number[] {
       const { key, tenantKey: owner, id, url } = t.webhook;
       const keysWhere = (column: typeof id | typeof url) =>
@@ -207,11 +207,11 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
           .from(t.webhook)
           .where(and(eq(owner, tenantKey), eq(column, idOrUrl)))
           .all();
-      // Two seeks: with an "or" of them, SQLite walks through all the webhooks that the account ever had.
+      // Two seeks: with a single "or", SQLite walks through all the webhooks that the account ever had.
       return [...keysWhere(id), ...keysWhere(url)].map((webhook) => webhook.key);
     },
 
-    /** The webhooks that the next events of a tenant name, in records and attempts; `lastSeq` null: there are no more. */
+    /** The webhooks that a tenant's next events refer to, in records and attempts; `lastSeq` null: there are no more events. */
     namedWebhooks({ tenantKey, afterSeq, events }: { tenantKey: number; afterSeq: number; events: number }) {
       const { eventSeq, webhookKey } = t.delivery;
       const seqs = db

@@ -8,7 +8,7 @@ export const pendingWebhooks = `
   select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
   from lane where lane.webhook_key is not null`;
 
-/** By way of the lanes, so that it costs what is in the queue and not the number of accounts. */
+/** Goes by lanes, so that the cost depends on what is in the queue and not on the number of accounts. */
 const depthText = `
   with recursive lane (webhook_key) as (${pendingWebhooks}),
   active (tenant_key, first_due_at) as (

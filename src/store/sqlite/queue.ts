@@ -14,7 +14,7 @@ import { type WaitingRecord, type WaitingRecords, waitingColumns } from "./waiti
 
 const ever: DueRange = { after: -1, until: Number.MAX_SAFE_INTEGER };
 
-/** What waits, and whose it is. These statements run for every batch, so they are prepared SQL (architecture, "SQL"). */
+/** What waits, and who owns it. These statements run for every batch, so they are prepared SQL (architecture, "SQL"). */
 export function queueVerbs(
   { client, writer, ownership, reader, reportDamage }: Connection,
   waiting: WaitingRecords,
@@ -32,7 +32,7 @@ export function queueVerbs(
     )
     select webhookKey, tenantKey, firstDueAt from found where firstDueAt is not null`);
 
-  // Asked first: with its conditions among those of the rows, every row of a suspended account's backlog would be read.
+  // Queried first: with these conditions in the row query, every row of a suspended account's backlog would be read.
   const selectReceiver = client.prepare<Receiver, [number]>(`
     select tenant.key as tenantKey, tenant.id as tenantId, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url,
            webhook.rate_limit as rateLimit, webhook.max_concurrency as maxConcurrency, webhook.sealed_headers as sealedHeaders
@@ -54,7 +54,7 @@ export function queueVerbs(
     order by d.next_attempt_at, d.key
     limit ?3`);
 
-  // Inside the index, which the damage of a row leaves whole.
+  // Reads only the index, which a damaged row leaves intact.
   const selectDueKeys = client.prepare<{ key: number }, [number, number, number, string, number]>(
     `select key from delivery where state = 0 and webhook_key = ?1 and next_attempt_at <= ?2
        and key not in (select value from json_each(?4))
@@ -70,7 +70,7 @@ export function queueVerbs(
        and key not in (select value from json_each(?3))`,
   );
 
-  /** As `selectDue`, row by row, without those that are damaged. */
+  /** Like `selectDue`, but row by row and without the damaged ones. */
   function readableDue(
     webhookKey: number,
     now: number,
@@ -91,7 +91,7 @@ export function queueVerbs(
     return { rows: rows.slice(0, limit), damaged };
   }
 
-  /** An event that cannot be read is never delivered: its record fails, and its webhook goes on with the others. */
+  /** An unreadable event is never delivered: its record fails, and its webhook continues with the others. */
   async function failDamaged(webhookKey: number, keys: readonly number[]): Promise<void> {
     for (const deliveryKey of keys) {
       try {
@@ -103,14 +103,14 @@ export function queueVerbs(
         });
       } catch (error) {
         if (!isStorageDamaged(error)) throw error;
-        // It stays owned for good: nothing is sent whose outcome has no place.
+        // It stays owned until the next restart: nothing is sent whose outcome cannot be stored.
         ownership.take([{ webhookKey, deliveryKey }]);
         reportDamage(`The delivery with the key ${deliveryKey}`);
       }
     }
   }
 
-  /** What is due and nobody's, and the keys of what goes to nobody: it is damaged, or its replay was cancelled. */
+  /** What is due and unowned, and the keys of what cannot be claimed because it is damaged or its replay was cancelled. */
   function findDue({ webhookKey }: WebhookRef, now: number, limit: number): Found {
     const found = selectReceiver.get(webhookKey);
     if (!found) return { due: [], nextDueAt: null, damaged: [], cancelled: [] };
@@ -127,7 +127,7 @@ export function queueVerbs(
         { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, limits, ...row },
       ];
     });
-    // What has been put back may be due again by then, and so may the next one of its line, or of a damaged one's.
+    // What has been put back may be due again by then, and so may the next one in its line or in that of a damaged one.
     const isMore = rows.length === limit || cancelled.length > 0 || damaged.length > 0;
     const nextDueAt = isMore ? now : (selectNextDue.get(webhookKey, now, owned)?.at ?? null);
     return { due, nextDueAt, damaged, cancelled };
@@ -153,7 +153,7 @@ export function queueVerbs(
 
     release: async (deliveries) => ownership.end(deliveries),
 
-    // With a thousand webhooks that wait it takes 10 ms, as often as somebody reads the metrics.
+    // With a thousand waiting webhooks this takes 10 ms, each time the metrics are read.
     queueDepth: () => reader.run("queueDepth", undefined),
   };
 }

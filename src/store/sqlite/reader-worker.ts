@@ -7,13 +7,13 @@ import { waitForLocks } from "./pragma.ts";
 import { createQueries, type Queries } from "./queries.ts";
 import type { ReaderAnswer, ReaderMessage, ReaderRequest } from "./reader.ts";
 
-/** The other end of `reader.ts`. The build names this file as an entry point of its own. */
+/** The other end of `reader.ts`. The build lists this file as a separate entry point. */
 declare const self: Worker;
 
 interface Opened {
   reading: Database;
   queries: Queries;
-  /** Writes nothing but what the log already holds. Null until it is asked to: the log may be another program's. */
+  /** Writes only what is already in the log. Null until asked for: the log may belong to another program. */
   checkpointing: Database | null;
   databasePath: string;
 }
@@ -32,7 +32,7 @@ function send(answer: ReaderAnswer): void {
 
 function open(databasePath: string): Opened {
   const reading = new Database(databasePath, { readonly: true, strict: true });
-  // A reader never waits for the writer in WAL mode, but for the moment in which the log is reset.
+  // In WAL mode a reader never waits for the writer, except for the moment in which the log is reset.
   waitForLocks(reading);
   return { reading, queries: createQueries(drizzle({ client: reading })), checkpointing: null, databasePath };
 }

@@ -8,7 +8,7 @@ export interface Reader {
   readonly run: QueryRun;
   /** Copies what has been committed from the log into the database file. */
   checkpoint(): Promise<void>;
-  /** Ends the thread and its connections; what it has not answered by then is `unavailable`. */
+  /** Ends the thread and its connections; requests not answered by then fail with `unavailable`. */
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ const closingPatienceMs = 2_000;
 
 type Unnumbered<Request> = Request extends unknown ? Omit<Request, "id"> : never;
 
-/** Starts the Worker on the first request: a store that is opened for one command does without it. */
+/** Starts the Worker on the first request: a store opened for a single command does without it. */
 export function createReader(databasePath: string): Reader {
   let worker: Worker | null = null;
   let closing: Promise<void> | null = null;
@@ -40,7 +40,7 @@ export function createReader(databasePath: string): Reader {
   }
 
   function start(): Worker {
-    // Small: it is to hold a step at a time, and garbage of it as little as may be.
+    // A small heap: it holds one step at a time, and should keep as little garbage as possible.
     const started = new Worker(new URL("./reader-worker.ts", import.meta.url), { env: {}, smol: true });
     started.onmessage = ({ data }: MessageEvent<ReaderAnswer>) => {
       const waiter = waiting.get(data.id);
@@ -105,7 +105,7 @@ export function createReader(databasePath: string): Reader {
   };
 }
 
-/** The same without the second thread: an answer comes at a moment that repeats, and nothing else happens meanwhile. */
+/** The same without the second thread: answers come at reproducible moments, and nothing else happens in between. */
 export function createSameThreadReader(client: Database, queries: Queries): Reader {
   return {
     run: runHere(queries),

@@ -9,13 +9,13 @@ import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
 import { jsonTextSql, wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
 
-/** Where a record lies; both are in every index that a list walks along. */
+/** Where a record lies; both fields are in every index that a list walks along. */
 export interface RecordPlace {
   key: number;
   eventSeq: number;
 }
 
-/** A record as it stands in the tables. */
+/** A record as the tables store it. */
 export interface RecordRow {
   eventSeq: number;
   idTail: Uint8Array;
@@ -35,15 +35,15 @@ export interface RecordRow {
   type: string | null;
   orderingKey?: string | null;
   replayGroupId: JsonText | null;
-  /** 1: a part of it, the payload at least, is on a damaged page; `idTail` is zeros when that is lost, too. */
+  /** 1: a part of it, at least the payload, is on a damaged page; `idTail` is zeros when it is lost, too. */
   unreadable?: 1 | null;
 }
 
 export interface RecordStepParams extends StepParams<RecordPlace> {
   tenantKey: number;
-  /** Records in another one are passed over: they have moved on since the list was fixed. */
+  /** Records in another state are skipped: they have moved on since the list was fixed. */
   state: number | null;
-  /** Those with another one, too. */
+  /** Records with another error code are skipped, too. */
   errorCode: FailureCode | null;
   payload: PayloadPart;
 }
@@ -60,20 +60,20 @@ const recordJoins = `
   left join webhook on webhook.key = d.webhook_key
   left join replay on replay.key = d.replay_key`;
 
-/** It stands behind the payload. */
+/** Stored after the payload. */
 const orderingKey = "event.ordering_key as orderingKey,";
-/** How long a payload is stands before it, so a long one is not touched. */
+/** The length of a payload is stored before it, so a long one is not touched. */
 const start = `iif(length(event.payload) <= ${payloadStart.ofAtMost}, substr(event.payload, 1, ${payloadStart.bytes}), null) as payload,`;
 const short = `iif(length(event.payload) <= ?2, event.payload, null) as payload, event.checksum, ${orderingKey}`;
 
-/** A thousand of the largest payloads are 256 MB that SQLite need not touch: it reads a row up to the last column asked for. */
+/** A thousand of the largest payloads are 256 MB that SQLite need not touch: it reads a row up to the last requested column. */
 const recordSql = (payload: PayloadPart) => `
   select ${recordColumns({ whole: `event.payload, event.checksum, ${orderingKey}`, start, none: "" }[payload], wholeLabel)}
   from delivery d ${recordJoins} where d.key = ?1`;
 
 /**
- * Many records in the order of their keys, in one statement: half the time of one for each. What is long in them is not
- * read; such a record is said to be long.
+ * Many records in the order of their keys, in one statement: half the time of one statement for each. Long values in them are
+ * not read; such a record is flagged as long.
  */
 const shortRecordsSql = (payload: PayloadPart) => `
   select ${recordColumns({ whole: short, start, none: "" }[payload], "replay.label")},
@@ -105,7 +105,7 @@ const columnsOfDelivery = {
   replayGroupId: sql<JsonText | null>`case when ${t.replay.key} is not null then ${sql.raw(jsonTextSql(wholeLabel))} end`,
 };
 
-/** The row with a payload that has changed left out. Each row has the same columns, in the same order, as `packStep` wants it. */
+/** The row, without its payload if that has changed. Every row has the same columns in the same order, as `packStep` needs. */
 function withWholePayload(
   { payload = null, checksum = null, orderingKey = null, unreadable = null, ...row }: RecordRow,
   part: PayloadPart,
@@ -133,9 +133,9 @@ function withWholePayload(
   };
 }
 
-/** Reads records a step at a time; what is damaged in one costs the others nothing. */
+/** Reads records a step at a time; damage in one does not affect the others. */
 export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database }) {
-  /** A damaged record, from the row of the delivery or else from the indexes; null when it was erased meanwhile. */
+  /** A damaged record, from its delivery row or else from the indexes; null when it has been erased in the meantime. */
   function whatIsLeftOf(tenantKey: number, { key, eventSeq }: RecordPlace): RecordRow | null {
     const event = unlessDamaged(() =>
       db.select({ idTail: t.event.idTail, type: t.event.type }).from(t.event).where(eq(t.event.seq, eventSeq)).get(),

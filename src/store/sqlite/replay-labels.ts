@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
 import { cutLabel } from "../../domain/replay.ts";
 
-/** Keeps labels of replays: a long one apart, each once for an account. */
+/** Stores labels of replays: long ones separately, each once per account. */
 export function createReplayLabels(client: Database) {
   const insert = client.prepare(
     "insert into replay_label (tenant_key, hash, text) values (?1, ?2, ?3) on conflict do nothing",
@@ -11,7 +11,7 @@ export function createReplayLabels(client: Database) {
     "select key from replay_label where tenant_key = ?1 and hash = ?2",
   );
 
-  /** What of a label goes into the replay's own row: the label as attempts show it, and where the whole of a long one is. */
+  /** What goes into the replay's own row: the label as attempts show it, and the key of the full text if it is long. */
   return function keepLabel(tenantKey: number, label: string): [shown: string, labelKey: number | null] {
     const shown = cutLabel(label);
     if (shown === label) return [label, null];

@@ -1,13 +1,13 @@
 import type { Database } from "bun:sqlite";
 import { isCompleted } from "../../domain/replay-phase.ts";
 
-/** How the runs that a replay began have ended: kept by whoever ends one, in the same transaction. */
+/** How the runs that a replay began have ended: updated by whatever code ends one, in the same transaction. */
 export interface ReplayLedger {
-  /** A run of this replay ended, or a newer run overtook it. */
+  /** A run of this replay ended, or was superseded by a newer run. */
   end(replayKey: number, outcome: "delivered" | "failed" | "superseded", now: number): void;
   /** A run that was counted as failed was delivered after all. */
   correct(replayKey: number): void;
-  /** Completes the replay if all is queued and every run has ended. */
+  /** Completes the replay if everything is queued and every run has ended. */
   completeIfEnded(replayKey: number, now: number): void;
 }
 

@@ -5,7 +5,7 @@ import { filterOf, type ListedReplay, type Replay, type ReplayKind } from "../..
 import { type ReplayPhase, statusOfPhase } from "../../domain/replay-phase.ts";
 import type { ReplayedRecord } from "../../domain/requeue.ts";
 
-/** A replay as it stands in its table. */
+/** A replay as its table stores it. */
 export interface ReplayRow {
   key: number;
   id: string;
@@ -24,13 +24,13 @@ export interface ReplayRow {
   skipped: number;
   createdAt: number;
   completedAt: number | null;
-  /** As `filterText` has it. */
+  /** As `filterText` writes it. */
   filter: string | null;
   returned: number;
   payloadsErased: number;
 }
 
-/** The whole label of a row of `replay`: a long one stands apart. */
+/** The full label of a `replay` row: long ones are stored separately. */
 export const wholeLabel =
   "coalesce((select text from replay_label where replay_label.key = replay.label_key), replay.label)";
 
@@ -40,7 +40,7 @@ const columnsWith = (label: string) => `key, id, tenant_key as tenantKey, kind, 
 
 export const replayColumns = columnsWith(wholeLabel);
 
-/** A text as `JsonText`, without a string of it. */
+/** A text as `JsonText`, without creating a string for it. */
 export const jsonTextSql = (text: string) => `cast(json_quote(${text}) as blob)`;
 
 export type ListedReplayRow = Omit<ReplayRow, "label"> & { label: JsonText };
@@ -75,7 +75,7 @@ interface Replayed extends ReplayedRecord {
   readonly orderHash: number | null;
 }
 
-/** A record of an event that is replayed. */
+/** A record of a replayed event. */
 export type ReplayedRow = Omit<Replayed, "state" | "before"> & { state: number; before: string | null };
 
 export const toReplayed = ({ state, before, ...row }: ReplayedRow): Replayed => ({
@@ -84,7 +84,7 @@ export const toReplayed = ({ state, before, ...row }: ReplayedRow): Replayed => 
   before: beforeOf(before),
 });
 
-/** What was done for some events: records queued and passed over, and events without a payload. */
+/** What was done for some events: records queued and skipped, and events whose payload was erased. */
 export type Done = Pick<ReplayRow, "queued" | "skipped" | "payloadsErased">;
 
 export const noneDone: Done = { queued: 0, skipped: 0, payloadsErased: 0 };

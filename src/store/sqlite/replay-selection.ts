@@ -7,17 +7,17 @@ import type { Connection } from "./connection.ts";
 import { stateNumber } from "./queries.ts";
 import type { ReplayRow } from "./replay-rows.ts";
 
-/** Of how many records one transaction asks whether a filter takes them: 5 ms where they have to be looked up. */
+/** How many records one transaction checks against a filter: 5 ms if they have to be looked up. */
 const lookedAtOnce = 2_000;
 
-/** A filter as statements have it, and `Replaying`. */
+/** A filter in the form that statements and `Replaying` use. */
 interface Narrowing {
   readonly webhookKeys: number[] | null;
   readonly typeHash: number | null;
   readonly failure: FailureSelection | null;
 }
 
-/** Tenant, after, up to, how many, keys of webhooks, hash of a type, when it had failed, its code and status. */
+/** Tenant, after, up to, how many, webhook keys, type hash, time by which it had failed, its code and status. */
 type SelectionValues = [
   ...[number, number, number, number, string | null, number | null, number],
   ...[string | null, number | null],
@@ -25,7 +25,7 @@ type SelectionValues = [
 
 export interface NextEvents {
   readonly seqs: readonly number[];
-  /** Up to which event was looked. */
+  /** The event up to which the search went. */
   readonly lookedTo: number;
   readonly narrowing: Narrowing;
 }
@@ -34,10 +34,10 @@ const ever = Number.MAX_SAFE_INTEGER;
 
 type Selecting = Omit<NewReplay, "id" | "label">;
 
-/** Which events a replay takes: as it is counted, and as it is queued, by the same conditions. */
+/** Which events a replay takes: counting and queueing use the same conditions. */
 export function createReplaySelection({ client, queries, reader }: Connection) {
   const selectLastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
-  /** Of the last event that is on disk, of any account. */
+  /** Sequence number of the last event on disk, of any account. */
   const lastSeq = () => selectLastSeq.get()?.seq ?? 0;
   const erasedToOf = client.prepare<{ seq: number | null }, [number]>(
     "select payloads_erased_to as seq from tenant where key = ?1",
@@ -61,7 +61,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
     );
   const behind = { ofAll: seqBehind(""), ofFailed: seqBehind("and state = 2") };
 
-  /** Null: there are no such records. */
+  /** Null when there can be no such records. */
   function narrowingOf(tenantKey: number, filter: ReplayFilter = {}): Narrowing | null {
     const { webhook, type } = filter;
     const failure = selectFailures(filter);
@@ -73,7 +73,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
     };
   }
 
-  /** The records whose events a bulk replay takes; null: there are none. */
+  /** The records whose events a bulk replay takes; null when there are none. */
   function filterOfRecords(tenantKey: number, replay: Selecting, last?: number) {
     const narrowing = narrowingOf(tenantKey, replay.filter);
     if (!narrowing) return null;
@@ -88,7 +88,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
     };
   }
 
-  /** The events that are looked at. */
+  /** The range of events to look at. */
   const rangeOf = ({ filter = {}, from, to }: Pick<NewReplay, "from" | "to" | "filter">, last = lastSeq()) =>
     selectionOf({ from, to }, filter, last);
 
@@ -105,7 +105,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
       return filter ? reader.run("countEvents", filter) : 0;
     },
 
-    /** How many of them have no payload any more: only those are looked up that are old enough. */
+    /** How many of those events no longer have a payload: only those old enough for that are looked up. */
     async countErased(tenantKey: number, replay: Selecting): Promise<number> {
       const erasedTo = erasedToOf.get(tenantKey)?.seq ?? null;
       const filter = erasedTo === null ? null : filterOfRecords(tenantKey, replay);
@@ -121,7 +121,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
       return nextOfAll.get(...valuesOf(tenantKey, seq - 1, seq, 1, ever, narrowing)) !== null;
     },
 
-    /** The next events of a bulk replay; null: it takes none. */
+    /** The next events of a bulk replay; null when it takes none. */
     next({ tenantKey, kind, cursorSeq, toSeq, createdAt, filter }: ReplayRow, limit: number): NextEvents | null {
       const narrowing = narrowingOf(tenantKey, filterOf(filter) ?? {});
       if (!narrowing) return null;
@@ -129,7 +129,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
       const isOfFailed = kind === "failed";
       const isNarrow = !failure && (webhookKeys !== null || typeHash !== null);
       const end = isOfFailed ? behind.ofFailed : behind.ofAll;
-      // The next one that a filter takes may be far away, and others wait for the transaction. Those of a code lie together.
+      // The next match of a filter may be far away, and others wait for the transaction. Records with the same code lie together.
       const lookedTo = (isNarrow && end.get(tenantKey, cursorSeq, toSeq)?.seq) || toSeq;
       const next = failure ? nextOfCode : isOfFailed ? nextOfFailed : nextOfAll;
       const failedBy = isOfFailed ? createdAt : ever;

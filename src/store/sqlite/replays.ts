@@ -40,16 +40,16 @@ import { cursorOver } from "./step-cursor.ts";
 import { refuse, type WriteTransaction } from "./transaction.ts";
 import { createWebhookUse } from "./webhook-use.ts";
 
-/** How many events to queue; of the replay `passOver`, none is queued and all are counted as skipped. */
+/** How many events to queue; events of the replay `passOver` are not queued but all counted as skipped. */
 interface ReplayStep {
   readonly limit: number;
   readonly passOver: number | null;
 }
 
-/** Of a filter that no record can meet. */
+/** For a filter that no record can match. */
 const nothing = { webhookKeys: [], failure: null };
 
-/** What the events of one transaction have put into the queue. */
+/** What the events of one transaction have added to the queue. */
 interface Queued {
   readonly webhookKeys: Set<number>;
   readonly overtaken: DeliveryRef[];
@@ -58,7 +58,7 @@ interface Queued {
 
 const createQueued = (): Queued => ({ webhookKeys: new Set(), overtaken: [], eventIds: [] });
 
-/** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
+/** Creates, lists and queues replays; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(
   connection: Connection,
   ledger: ReplayLedger,
@@ -87,8 +87,8 @@ export function replayVerbs(
     `select created_at as createdAt from replay where tenant_key = ?1 and kind in ('timeline', 'all', 'failed')
      order by created_at desc limit 1 offset ?2`,
   );
-  // The oldest bulk replay of each tenant that has not ended is the one whose turn it is, also while its last runs end:
-  // the next one would overtake them. Among those with something to queue, the one served least of late.
+  // A tenant's oldest unfinished bulk replay has its turn, even while its last runs are still ending: the next one would
+  // supersede them. Among those with something to queue, the one served least so far comes first.
   const nextTurn = client.prepare<ReplayRow & { tenantId: string }, []>(
     `select ${columns}, (select tenant.id from tenant where tenant.key = replay.tenant_key) as tenantId from replay
      where phase in ('waiting', 'queueing') and key in (
@@ -117,7 +117,7 @@ export function replayVerbs(
        before = ?4, order_hash = ?5
      where key = ?1`,
   );
-  // Attempts of an earlier record for the same URL, removed and registered again, go on counting.
+  // If the URL was removed and registered again, attempts are counted on from the earlier record for it.
   const insertRecord = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key,
        before, type_hash, order_hash)
@@ -136,13 +136,13 @@ export function replayVerbs(
      where key = ?1`,
   );
 
-  /** Null: it stays where it is. */
+  /** Null: the replay stays where it is. */
   function move(replayKey: number, place: ReplayPlace | null, { queued, skipped, payloadsErased }: Done): void {
     if (!place) return;
     setPlace.run(replayKey, place.phase, place.cursorSeq, queued, skipped, payloadsErased, place.completedAt);
   }
 
-  /** Starts a new run for one event wherever it is due one. */
+  /** Starts a new run of one event for every webhook that is due one. */
   function requeueEvent(
     tx: WriteTransaction,
     held: HeldTenant,
@@ -197,14 +197,14 @@ export function replayVerbs(
     return { queued: change.webhookKeys.length, skipped: change.skipped, payloadsErased: payloadErased };
   }
 
-  /** Where the event stands in lines of the registered webhooks, by their keys. */
+  /** The event's place in the lines of the registered webhooks, by webhook key. */
   function orderHashesOf({ webhooks }: HeldTenant, eventSeq: number): ReadonlyMap<number, number | null> {
     if (!webhooks.some(({ ordered }) => ordered)) return new Map();
     const orderingKey = orderingKeyOf.get(eventSeq)?.orderingKey ?? null;
     return new Map(webhooks.map((webhook) => [webhook.key, orderHashFor(webhook, orderingKey)]));
   }
 
-  /** None where it is damaged: that stops a delivery, not a replay. */
+  /** Empty when the event is damaged: that stops a delivery, but not a replay. */
   function idAt(seq: number): string[] {
     try {
       const found = eventAt.get(seq);
@@ -227,7 +227,7 @@ export function replayVerbs(
     payloadErased: contentOf.get(seq)?.payloadErased === 1,
   });
 
-  /** @param turn told whose turn it is, before anything can fail */
+  /** @param turn receives the replay whose turn it is, before anything can fail */
   const queueBatch = ({ limit, passOver }: ReplayStep, turn: { key: number | null }) =>
     writer.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
       const replay = nextTurn.get();
@@ -298,7 +298,7 @@ export function replayVerbs(
 
     async startReplay(tenantKey, replay, now, limits, act) {
       await filing.whenFiled(tenantKey);
-      // What is counted is what the range has: up to this event all are filed, and of later ones some may not be.
+      // The count covers exactly this range: all events up to this one are filed, while some later ones may not be.
       const lastSeq = await writer.submit<number>((tx) => {
         filing.file(tx, tenantKey);
         return selection.lastSeq();
@@ -346,7 +346,7 @@ export function replayVerbs(
       return previewOf(seq === null ? null : replayed(tenantKey, seq, replay.filter));
     },
 
-    // A damaged event fails its batch: then they go one by one, and the one that fails alone is passed over.
+    // A damaged event fails its batch: then the events go one by one, and the one that fails by itself is skipped.
     async queueReplayBatch(limit) {
       let step: ReplayStep = { limit, passOver: null };
       if (nextTurn.get() === null) return null;

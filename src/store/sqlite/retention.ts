@@ -11,10 +11,10 @@ import type { HeldTenant } from "./held-tenants.ts";
 import { createTenantRows } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./transaction.ts";
 
-/** Of the tables and their indexes, as `dbstat` shows them where rows came in the order of their keys. */
+/** Overhead in the tables and their indexes, as `dbstat` shows it when rows come in key order. */
 const rowSizes: RowSizes = { event: 30, record: 140, attempt: 70, place: placeOf };
 
-/** The most that lies in a leaf of a table, the least, and what a page of a longer row holds (file format, section 1.6). */
+/** The most and the least of a row in a table leaf, and what an overflow page holds (file format, section 1.6). */
 const [mostInLeaf, leastInLeaf, inOwnPage] = [4_061, 489, 4_092];
 
 function placeOf(rowBytes: number): Place {
@@ -70,7 +70,7 @@ export function retentionVerbs(
     return hasEnded(records, endedBy) ? records : null;
   };
 
-  /** @returns whether the event was there, and has ended */
+  /** @returns whether the event was there and had ended */
   type Step = (tx: WriteTransaction, held: HeldTenant, seq: number) => boolean;
 
   async function ofEach(tenantKey: number, seqs: readonly number[], step: Step): Promise<number> {

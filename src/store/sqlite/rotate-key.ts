@@ -10,30 +10,30 @@ import { leaveLogAlone, waitForLocks } from "./pragma.ts";
 import { createSealedTables } from "./sealed.ts";
 
 export interface RotateKeyOptions {
-  /** Of a database that nobody else has open, of today's schema. */
+  /** Folder of a database with the current schema that no other process has open. */
   dataDir: string;
-  /** What the database is sealed with; it may be `to` already, when a rotation beside a server has not ended. */
+  /** What the database is sealed with; may already be `to` when a rotation on a running server was not finished. */
   from: Uint8Array;
   to: Uint8Array;
   contexts: SealedContexts;
-  /** What has to outlive the key, where nothing is kept yet. */
+  /** What has to outlive the key, if nothing is kept yet. */
   outliving: KeptSecrets;
   onProgress(resealed: number): void;
 }
 
 export interface RotatedKey {
   readonly resealed: number;
-  /** Values that did not open before either: damaged, and left as they are. */
+  /** Values that could not be opened before either: they are damaged, and left as they are. */
   readonly damaged: number;
 }
 
-/** Rows in memory at once. */
+/** Rows in memory at a time. */
 const stepSize = 500;
 
 /**
- * Seals all that is sealed in a database with another master key, in one transaction: whatever happens to the process, all
- * is as it was or all is under the new key, and the row of `vault_check` says which. What was sealed with the former key is
- * overwritten in the file.
+ * Reseals everything in a database with another master key, in one transaction: whatever happens to the process, either
+ * everything is as it was or everything is under the new key, and the row of `vault_check` says which. What was sealed with the
+ * former key is overwritten in the file.
  */
 export function rotateKey({ dataDir, from, to, contexts, outliving, onProgress }: RotateKeyOptions): RotatedKey {
   const vault = createKeyring(from);
@@ -71,16 +71,16 @@ export function rotateKey({ dataDir, from, to, contexts, outliving, onProgress }
     client.run("pragma wal_checkpoint(truncate)");
     return { resealed, damaged };
   } finally {
-    // What was not committed is undone.
+    // This undoes whatever was not committed.
     client.close();
   }
 }
 
-/** How a database that nobody else has open is sealed. */
+/** How a database that no other process has open is sealed. */
 export interface SealingOf {
   /** The key opens its `vault_check`. */
   readonly isSealed: boolean;
-  /** Values may be left that only the former key opens. */
+  /** A rotation is in progress: there may be values left that only the former key opens. */
   readonly isUnderWay: boolean;
 }
 

@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * Keys of the rows that every event adds. They are counted here rather than by SQLite, because no key may be given twice
- * while the process lives: an attempt that is under way holds the key of its delivery, and later that of its log entry,
- * when the rows may have been erased with their tenant. `autoincrement` promises the same, but writes a page more in
- * every commit.
+ * Keys of the rows that every event adds. They are counted here rather than by SQLite, because no key may be used twice
+ * while the process lives: an attempt in progress holds the key of its delivery, and later that of its log entry, at a time
+ * when the rows may have been erased with their tenant. `autoincrement` promises the same, but writes one more page in every
+ * commit.
  */
 export interface RowKeys {
   nextDelivery(): number;

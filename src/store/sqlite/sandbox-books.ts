@@ -6,7 +6,7 @@ import { sandboxCard, sandboxTransaction } from "./sandbox-schema.ts";
 
 const value = sql.placeholder;
 
-/** What the built-in payment processor remembers. Its rows belong to no tenant, as they would elsewhere. */
+/** What the built-in payment processor remembers. Its rows belong to no tenant, just as with an external processor. */
 export function createSandboxBooks({ db, writer }: Pick<Connection, "db" | "writer">): SandboxBooks {
   const addTransaction = db
     .insert(sandboxTransaction)
@@ -97,7 +97,7 @@ export function createSandboxBooks({ db, writer }: Pick<Connection, "db" | "writ
   };
 }
 
-/** Statements with which the sandbox forgets whom a closed billing account belonged to; in the transaction that closes it. */
+/** Statements that make the sandbox forget who a closed billing account belonged to; run in the transaction that closes it. */
 export const forgetSandboxCustomer = (client: Database) =>
   [
     `update sandbox_card set email = '' where token in (select card_token from sandbox_transaction

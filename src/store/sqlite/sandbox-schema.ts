@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
-/** The tables of the built-in payment processor. They hang on nothing of ours, as if they were another's. */
+/** The tables of the built-in payment processor. They refer to none of ours, as if they belonged to another company. */
 
 /** A payment as the built-in processor knows it. */
 export const sandboxTransaction = sqliteTable(
@@ -37,7 +37,7 @@ export const sandboxCard = sqliteTable("sandbox_card", {
   expMonth: text("exp_month").notNull(),
   expYear: text("exp_year").notNull(),
   reusable: integer("reusable", { mode: "boolean" }).notNull(),
-  /** What it does when it is charged again: `pays`, `declines`, `asks`. */
+  /** How it behaves when it is charged again: `pays`, `declines`, `asks`. */
   later: text("later", { enum: ["pays", "declines", "asks"] }).notNull(),
   forgotten: integer("forgotten", { mode: "boolean" }).notNull().default(false),
 });

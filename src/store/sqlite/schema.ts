@@ -7,18 +7,18 @@ import type { FailureCode } from "../../domain/failure.ts";
  * The SQLite schema. Times are integers, milliseconds since the Unix epoch; a `key` is an internal row number that never
  * leaves the program, an `id` is public. Migrations are generated from this file (`bun run db:generate`).
  *
- * What the reads cost is decided here: every list is a walk along one covering index (`…_by_…`), and the due rows have a
- * partial index of their own, which stays as small as the queue whatever the history grows to.
+ * This file determines what reads cost: every list is a walk along one covering index (`…_by_…`), and the due rows have a
+ * partial index of their own, which stays as small as the queue however large the history grows.
  */
 
-/** One row: what the writer knows of itself. It tells a commit that happened from one that did not. */
+/** One row: what the writer knows about itself. It tells a commit that happened from one that did not. */
 export const lane = sqliteTable(
   "lane",
   {
     id: integer("id").primaryKey(),
     batch: integer("batch").notNull(),
     lastEventSeq: integer("last_event_seq").notNull(),
-    /** Key of the delivery up to which all are filed (`filing.ts`). */
+    /** Key of the delivery up to which all deliveries are filed (`filing.ts`). */
     filedTo: integer("filed_to").notNull().default(0),
   },
   (t) => [check("lane_is_one_row", sql`${t.id} = 1`)],
@@ -51,16 +51,16 @@ export const tenant = sqliteTable(
     operatorSuspendedAt: integer("operator_suspended_at"),
     paymentSuspendedAt: integer("payment_suspended_at"),
     pastDueAt: integer("past_due_at"),
-    /** What the operator has set instead of the plan's; null: the plan's. */
+    /** Limits that the operator has set to override the plan's; null: the plan's apply. */
     ownEventsPerMonth: integer("own_events_per_month"),
     ownWebhooks: integer("own_webhooks"),
-    /** 0: for ever. Null: as long as those of any. */
+    /** 0: forever. Null: as long as for any account. */
     ownRetentionDays: integer("own_retention_days"),
     ownPayloadDays: integer("own_payload_days"),
     ownStorageBytes: integer("own_storage_bytes"),
     /** Since when its events have taken more than that. */
     storageFullAt: integer("storage_full_at"),
-    /** The last event whose payload was erased before the event; null: none was. No field of `Tenant`. */
+    /** The last event whose payload was erased before the event itself; null when none was. Not a field of `Tenant`. */
     payloadsErasedTo: integer("payloads_erased_to"),
     deletedAt: integer("deleted_at"),
   },
@@ -86,7 +86,7 @@ export const tenantUsage = sqliteTable(
     tenantKey: integer("tenant_key")
       .primaryKey()
       .references(() => tenant.key),
-    /** The UTC month that `eventsInMonth` counts, as 202611. */
+    /** The UTC month that `eventsInMonth` counts, in the form 202611. */
     month: integer("month").notNull(),
     eventsInMonth: integer("events_in_month").notNull(),
     events: integer("events").notNull(),
@@ -151,7 +151,7 @@ export const signingSecret = sqliteTable(
   ],
 );
 
-/** Session tokens that were logged out before their end. */
+/** Session tokens that were logged out before they expired. */
 export const endedSession = sqliteTable(
   "ended_session",
   {
@@ -161,7 +161,7 @@ export const endedSession = sqliteTable(
   (t) => [index("ended_session_by_expiry").on(t.expiresAt)],
 );
 
-/** From where an account was logged in to of late: such an address is not shut out by strangers' failures. */
+/** Addresses from which an account has recently logged in: these are not locked out by strangers' failed attempts. */
 export const loginAddress = sqliteTable(
   "login_address",
   {
@@ -175,8 +175,8 @@ export const loginAddress = sqliteTable(
 );
 
 /**
- * A removed webhook keeps its row as long as a record or an attempt names it, for they show its URL; one that was never used
- * goes at once. Registering the URL again makes a new row.
+ * A removed webhook keeps its row while a record or an attempt refers to it, since these show its URL; one that was never used
+ * is deleted immediately. Registering the URL again creates a new row.
  */
 export const webhook = sqliteTable(
   "webhook",
@@ -191,20 +191,20 @@ export const webhook = sqliteTable(
     position: integer("position").notNull(),
     createdAt: integer("created_at").notNull(),
     removedAt: integer("removed_at"),
-    /** Removed or disabled, and no record waits for it any more. */
+    /** Removed or disabled, with no record waiting for it any more. */
     drained: integer("drained", { mode: "boolean" }).notNull().default(false),
-    /** Whether it ever had a record; null: to be found out (`webhook-use.ts`). */
+    /** Whether it ever had a record; null: yet to be found out (`webhook-use.ts`). */
     used: integer("used", { mode: "boolean" }),
     /** Patterns as JSON; null: it takes every event. */
     eventTypes: text("event_types"),
-    /** Its deliveries wait. */
+    /** While paused, its deliveries wait. */
     paused: integer("paused", { mode: "boolean" }).notNull().default(false),
-    /** Most attempts that start in a second, and at once; null: as of any. */
+    /** Most attempts started per second, and most in flight; null: as for any webhook. */
     rateLimit: integer("rate_limit"),
     maxConcurrency: integer("max_concurrency"),
-    /** Headers of the tenant's own on its deliveries. */
+    /** The tenant's own headers on its deliveries. */
     sealedHeaders: blob("sealed_headers", { mode: "buffer" }),
-    /** Of these four: see `Failing`. Null: it is well. */
+    /** For these four, see `Failing`. Null while it is not failing. */
     failingSince: integer("failing_since"),
     goneInARow: integer("gone_in_a_row"),
     toldAt: integer("told_at"),
@@ -216,7 +216,7 @@ export const webhook = sqliteTable(
     isReleasing: integer("is_releasing", { mode: "boolean" }).notNull().default(false),
   },
   (t) => [
-    // Lists filtered by a webhook name it in either way, also a removed one.
+    // Lists filtered by webhook refer to it either way, even if it has been removed.
     index("webhook_by_url").on(t.tenantKey, t.url),
     index("webhook_by_id").on(t.tenantKey, t.id),
     index("webhook_to_judge").on(t.tenantKey, t.key).where(sql`${t.removedAt} is not null and ${t.used} is null`),
@@ -234,24 +234,24 @@ export const webhook = sqliteTable(
 );
 
 /**
- * Immutable once accepted. The id is `seq` and `idTail` written as a UUIDv7; the time of ingestion is in `seq`, too.
+ * Immutable once accepted. The id is `seq` and `idTail` written as a UUIDv7; `seq` also contains the time of ingestion.
  *
- * The events of a tenant are found by way of their deliveries, of which each has one at least: an index of its own would be
- * a page more to write for every tenant in a commit (a fifth of what storing and settling an event costs). That is why
- * `tenantKey` is no foreign key here.
+ * The events of a tenant are found through their deliveries, of which each event has at least one: a separate index would be
+ * one more page to write for every tenant in a commit (a fifth of what storing and settling an event costs). That is why
+ * `tenantKey` is not a foreign key here.
  */
 export const event = sqliteTable("event", {
   seq: integer("seq").primaryKey(),
   tenantKey: integer("tenant_key").notNull(),
   idTail: blob("id_tail", { mode: "buffer" }).notNull(),
-  /** Null also in events of earlier programs. Before the payload: what stands behind it is read by way of all its pages. */
+  /** Also null in events of earlier programs. Stored before the payload: to read what comes after it, all its pages are read. */
   type: text("type"),
   payload: blob("payload", { mode: "buffer" }).notNull(),
   /** CRC-32 of the payload (`damage.ts`); null in events of earlier programs. */
   checksum: integer("checksum"),
-  /** As `TraceContext` has it. */
+  /** In the form of `TraceContext`. */
   trace: text("trace"),
-  /** Read only where the payload is, behind which it stands. */
+  /** Stored after the payload, so it is only read along with that. */
   orderingKey: text("ordering_key"),
 });
 
@@ -263,8 +263,8 @@ export const stateSkipped = 3;
 /**
  * One row per event and webhook: the public event record and the queue in one.
  *
- * `eventSeq`, `webhookKey` and `replayKey` are no foreign keys, nor are the last two in `attempt`: to let a parent row go,
- * SQLite would look for children through the whole table, unless more indexes were written for every delivery.
+ * `eventSeq`, `webhookKey` and `replayKey` are not foreign keys, nor are the last two in `attempt`: to delete a parent row,
+ * SQLite would search the whole table for children, unless more indexes were written for every delivery.
  * `test/contract/store/` checks that no orphan is left.
  */
 export const delivery = sqliteTable(
@@ -274,7 +274,7 @@ export const delivery = sqliteTable(
     key: integer("key").primaryKey(),
     tenantKey: integer("tenant_key").notNull(),
     eventSeq: integer("event_seq").notNull(),
-    /** Null for the record of an event that found no webhook. */
+    /** Null for the record of an event for which there was no webhook. */
     webhookKey: integer("webhook_key"),
     state: integer("state").notNull(),
     run: integer("run").notNull(),
@@ -282,34 +282,34 @@ export const delivery = sqliteTable(
     attempts: integer("attempts").notNull(),
     nextAttemptAt: integer("next_attempt_at"),
     lastAttemptAt: integer("last_attempt_at"),
-    /** How long that attempt took; null also in rows that are older than it. */
+    /** How long that attempt took; also null in rows older than this column. */
     lastDurationMs: integer("last_duration_ms"),
     finishedAt: integer("finished_at"),
     errorReason: text("error_reason"),
     /** The replay that began the current run. */
     replayKey: integer("replay_key"),
-    /** Its attempts that the log no longer has; `attempts` counts them too. */
+    /** How many of its attempts are no longer in the log; `attempts` counts them, too. */
     attemptsForgotten: integer("attempts_forgotten").notNull().default(0),
-    /** Beside `errorReason`; null in rows that are older than it, and then so is the status. */
+    /** Goes with `errorReason`; null in rows older than this column, and then the status is null, too. */
     errorCode: text("error_code").$type<FailureCode>(),
     statusCode: integer("status_code"),
-    /** Of its event's type (`type-hash.ts`); null: it has none. */
+    /** Hash of its event's type (`type-hash.ts`); null when that has none. */
     typeHash: integer("type_hash"),
-    /** As `beforeText` has it, while the run waits that a replay began. */
+    /** As `beforeText` writes it, while a run that a replay began is waiting. */
     before: text("before"),
-    /** Of the group that counts its failure; null without one, and in rows that are older than the groups. */
+    /** Key of the group that counts its failure; null without a failure, and in rows older than the groups. */
     failureKey: integer("failure_key"),
-    /** Of the line in which it waits, and null once it has ended. The next attempt has no time while it is held back. */
+    /** The line in which it waits, null once it has ended. While it is held back, its next attempt has no time. */
     orderHash: integer("order_hash"),
-    /** False while it is missing in the lists of its account (`filing.ts`), as every fresh record is for a moment. */
+    /** False while it is missing from its account's lists (`filing.ts`), as every new record is for a moment. */
     filed: integer("filed", { mode: "boolean" }).notNull().default(true),
   },
   (t) => [
-    // `key` orders the records of one event, the last two let a filtered walk stay inside the index.
+    // `key` orders the records of one event; the last two columns let a filtered walk stay inside the index.
     index("delivery_by_tenant")
       .on(t.tenantKey, sql`${t.eventSeq} desc`, t.key, t.webhookKey, t.typeHash)
       .where(sql`${t.filed} = 1`),
-    // What has a failure is little, and the rest of it lets a walk filtered by anything else stay inside.
+    // Few records have a failure, and the remaining columns let a walk filtered by anything else stay inside the index.
     index("delivery_by_code")
       .on(t.tenantKey, t.errorCode, sql`${t.eventSeq} desc`, t.key, t.statusCode, t.webhookKey, t.typeHash, t.state)
       .where(sql`${t.errorCode} is not null`),
@@ -317,12 +317,12 @@ export const delivery = sqliteTable(
       .on(t.tenantKey, t.failureKey, sql`${t.eventSeq} desc`, t.key, t.typeHash)
       .where(sql`${t.failureKey} is not null`),
     index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`).where(sql`${t.filed} = 1`),
-    // Of what was replayed; the last ones, again, let a filtered walk stay inside.
+    // Only of replayed records; again, the last columns let a filtered walk stay inside the index.
     index("delivery_by_replay")
       .on(t.tenantKey, t.replayKey, sql`${t.eventSeq} desc`, t.key, t.state, t.webhookKey, t.typeHash)
       .where(sql`${t.replayKey} is not null`),
     index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
-    // Two heads of a line would be a defect: neither is written then.
+    // Two heads of one line would be a defect: the write then fails.
     uniqueIndex("delivery_head_of_line")
       .on(t.webhookKey, t.orderHash)
       .where(sql`${t.state} = 0 and ${t.orderHash} is not null and ${t.nextAttemptAt} is not null`),
@@ -330,7 +330,7 @@ export const delivery = sqliteTable(
       .on(t.webhookKey, t.orderHash, t.eventSeq)
       .where(sql`${t.state} = 0 and ${t.nextAttemptAt} is null`),
     index("delivery_to_return").on(t.replayKey).where(sql`${t.state} = 0 and ${t.before} is not null`),
-    // No list of three and more: SQLite would build a table of it for every row that it checks, in as long as it writes the row.
+    // Not a list of three or more values: SQLite would build a table from it for each row it checks, taking as long as the write.
     check("delivery_state", sql`${t.state} between 0 and 3`),
     check(
       "delivery_waits_for_a_time",
@@ -341,7 +341,7 @@ export const delivery = sqliteTable(
   ],
 );
 
-/** Failures that are alike; those with fixed keys have no row (`domain/failure-groups.ts`). */
+/** Groups of similar failures; those with fixed keys have no row (`domain/failure-groups.ts`). */
 export const failureGroup = sqliteTable(
   "failure_group",
   {
@@ -358,7 +358,7 @@ export const failureGroup = sqliteTable(
   (t) => [primaryKey({ columns: [t.tenantKey, t.key] })],
 );
 
-/** Records of a group, by the hour in which their events came: those that have it as `failureKey`, counted. */
+/** How many records have a group as their `failureKey`, by the hour in which their events came in. */
 export const failureCount = sqliteTable(
   "failure_count",
   {
@@ -366,17 +366,17 @@ export const failureCount = sqliteTable(
       .notNull()
       .references(() => tenant.key),
     failureKey: integer("failure_key").notNull(),
-    /** Since the Unix epoch. */
+    /** Hours since the Unix epoch. */
     hour: integer("hour").notNull(),
     waiting: integer("waiting").notNull(),
     failed: integer("failed").notNull(),
-    /** Of any record that was ever counted here. */
+    /** Latest failure of any record that was ever counted here. */
     lastFailedAt: integer("last_failed_at").notNull(),
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.failureKey, t.hour] })],
 );
 
-/** The log of attempts, of each record the latest ones. It outlives the record, when a replay replaces that. */
+/** The log of attempts, the latest ones of each record. They outlive the record when a replay replaces it. */
 export const attempt = sqliteTable(
   "attempt",
   {
@@ -394,13 +394,13 @@ export const attempt = sqliteTable(
     error: text("error"),
     responseBody: blob("response_body", { mode: "buffer" }),
     replayKey: integer("replay_key"),
-    /** Beside `error`, null in older rows. */
+    /** Goes with `error`; null in older rows. */
     errorCode: text("error_code").$type<FailureCode>(),
     /** As `headText` writes it. */
     answerHead: text("answer_head"),
   },
   (t) => [
-    // Without the tenant in front new entries all go to one end: a commit writes one page of it, not one for each tenant.
+    // Without the tenant in front, all new entries go to one end: a commit writes one page of the index, not one per tenant.
     index("attempt_by_event").on(t.eventSeq),
   ],
 );
@@ -414,13 +414,13 @@ export const replay = sqliteTable(
       .notNull()
       .references(() => tenant.key),
     kind: text("kind", { enum: ["single", "timeline", "all", "failed"] }).notNull(),
-    /** As `cutLabel` has it, when it is long; `labelKey` then leads to the whole. */
+    /** As `cutLabel` returns it when it is long; `labelKey` then leads to the full label. */
     label: text("label").notNull(),
-    /** No foreign key, for the reason that is said at `delivery`. Null in rows that are older than it, whatever their label. */
+    /** Not a foreign key, for the reason given at `delivery`. Null in rows older than this column, whatever their label. */
     labelKey: integer("label_key"),
-    /** `queued`: every record is in the queue, and some have not ended. */
+    /** `queued`: every record has been queued, and some have not ended yet. */
     phase: text("phase", { enum: ["waiting", "queueing", "queued", "completed", "cancelled"] }).notNull(),
-    /** The events of the selection lie in fromSeq..toSeq; the cursor is the last one that has been queued. */
+    /** The selected events lie in fromSeq..toSeq; the cursor is the last one that has been queued. */
     fromSeq: integer("from_seq").notNull(),
     toSeq: integer("to_seq").notNull(),
     cursorSeq: integer("cursor_seq").notNull(),
@@ -432,19 +432,19 @@ export const replay = sqliteTable(
     skipped: integer("skipped").notNull().default(0),
     createdAt: integer("created_at").notNull(),
     completedAt: integer("completed_at"),
-    /** As `filterText` has it. */
+    /** As `filterText` writes it. */
     filter: text("filter"),
-    /** Records that became what they were before. */
+    /** Records that went back to what they were before. */
     returned: integer("returned").notNull().default(0),
-    /** It was cancelled, and records may still wait for it. */
+    /** The replay was cancelled, and records may still wait for it. */
     isReturning: integer("is_returning", { mode: "boolean" }).notNull().default(false),
-    /** Events that it came to and that had no payload any more. */
+    /** Events that it reached but that no longer had a payload. */
     payloadsErased: integer("payloads_erased").notNull().default(0),
   },
   (t) => [
     uniqueIndex("replay_by_id").on(t.id),
     index("replay_by_tenant").on(t.tenantKey, t.key),
-    // Not "<> 'single'": whoever looks for the next turn by that would walk through this one instead of its own.
+    // Not "<> 'single'": the search for the next turn uses that condition, and would walk this index instead of its own.
     index("replay_of_day").on(t.tenantKey, t.createdAt).where(sql`${t.kind} in ('timeline', 'all', 'failed')`),
     index("replay_to_return").on(t.key).where(sql`${t.isReturning} = 1`),
     index("replay_to_queue").on(t.tenantKey, t.key).where(sql`${t.phase} in ('waiting', 'queueing', 'queued')`),
@@ -452,7 +452,7 @@ export const replay = sqliteTable(
   ],
 );
 
-/** Long labels of replays, each once for an account, however many of its replays carry it. */
+/** Long labels of replays, each stored once per account, however many of its replays have it. */
 export const replayLabel = sqliteTable(
   "replay_label",
   {
@@ -467,7 +467,7 @@ export const replayLabel = sqliteTable(
   (t) => [uniqueIndex("replay_label_once").on(t.tenantKey, t.hash)],
 );
 
-/** Remembered 202s of requests with an `Idempotency-Key`. */
+/** Remembered 202 responses to requests with an `Idempotency-Key`. */
 export const idempotency = sqliteTable(
   "idempotency",
   {
@@ -477,7 +477,7 @@ export const idempotency = sqliteTable(
     key: text("key").notNull(),
     /** SHA-256 over path and body. */
     fingerprint: blob("fingerprint", { mode: "buffer" }).notNull(),
-    /** The event ids of the answer, joined by a space. */
+    /** The event ids of the response, joined by spaces. */
     eventIds: text("event_ids").notNull(),
     createdAt: integer("created_at").notNull(),
   },
@@ -498,15 +498,16 @@ export const stat = sqliteTable(
     failed: integer("failed").notNull(),
     attempts: integer("attempts").notNull(),
     /**
-     * Response times of the attempts, as `writeHistogram` has them. With a row of its own for each latency bucket, a week of
-     * a busy tenant was 150,000 rows more, and its chart took 58 ms; 8 this way (84 and 28 beside 49 tenants as busy).
+     * Response times of the attempts, as `writeHistogram` writes them. With a separate row for each latency bucket, a week of a
+     * busy tenant took 150,000 more rows, and its chart took 58 ms; this way it takes 8 (84 and 28 alongside 49 equally busy
+     * tenants).
      */
     latency: text("latency").notNull().default("[]"),
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.minute] })],
 );
 
-/** As `stat`, of one webhook. No foreign key, for the reason that is said at `delivery`: what a removed one did stays. */
+/** Like `stat`, for one webhook. Not a foreign key, for the reason given at `delivery`: the counts of a removed one stay. */
 export const webhookStat = sqliteTable(
   "webhook_stat",
   {
@@ -530,9 +531,9 @@ export const refusedEvents = sqliteTable(
     tenantKey: integer("tenant_key")
       .notNull()
       .references(() => tenant.key),
-    /** As `utcMonth` has it. */
+    /** As `utcMonth` counts it. */
     month: integer("month").notNull(),
-    /** As `RefusalReason` has it. */
+    /** A `RefusalReason`. */
     reason: text("reason").notNull(),
     events: integer("events").notNull(),
   },

@@ -15,14 +15,14 @@ interface SealedRow {
   readonly key: number;
   readonly ownerId: string;
   readonly id: string;
-  /** Of a webhook without headers there is none. */
+  /** Null for a webhook without headers. */
   readonly sealed: Uint8Array | null;
 }
 
-/** Reads and replaces the sealed values of one table, within a transaction or not. */
+/** Reads and replaces the sealed values of one table, inside a transaction or not. */
 export interface SealedTable {
   slice(afterKey: number, limit: number): SealedSlice;
-  /** False: it is no longer what it was. */
+  /** False when the value has changed since it was read. */
   replace(value: Resealed): boolean;
 }
 
@@ -68,7 +68,7 @@ export function sealingVerbs({ client, writer, hold }: Connection): SealingVerbs
     reseal: (place, values) =>
       writer.submit<number>((tx) => {
         const replaced = values.filter((value) => tables[place].replace(value));
-        // What is kept of an account is written back when its list changes.
+        // What is held in memory of an account is written back when its list changes.
         if (place === "webhook") {
           for (const { owner, key, sealed } of replaced) {
             const held = hold(tx, owner);
@@ -82,7 +82,7 @@ export function sealingVerbs({ client, writer, hold }: Connection): SealingVerbs
 
     keyCheck: async () => readCheck.get()?.sealed ?? null,
 
-    // One process owns the file: what it knows all know.
+    // One process owns the file: what it knows, every server knows.
     replaceKeyCheck: (was, is) =>
       writer.submit((tx) => {
         const found = readCheck.get()?.sealed;

@@ -3,7 +3,7 @@ import { isInId, type Needle, type Slice, wholeEvents } from "../search.ts";
 import { unlessDamaged } from "./damage.ts";
 import type { RecordPlace } from "./record-steps.ts";
 
-/** Of payloads that one slice looks through: a few hundred of the largest would be 100 MB. */
+/** How many bytes of payloads one slice searches: a few hundred of the largest would be 100 MB. */
 const sliceBytes = 8 * 2 ** 20;
 
 interface EventRow {
@@ -12,7 +12,7 @@ interface EventRow {
   isFound: number;
 }
 
-/** Of an event that is damaged nothing is found. */
+/** Nothing is found in a damaged event. */
 export function searchSlice(client: Database, places: readonly RecordPlace[], needle: Needle): Slice<RecordPlace> {
   const [text, other = text] = needle.texts;
   const { whole, nextSeq } = wholeEvents(places);

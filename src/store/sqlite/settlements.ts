@@ -8,7 +8,7 @@ import type { LoadedBooks } from "./open-books.ts";
 
 type Verbs = Pick<BillingVerbs, "settleVerification" | "settleCharge" | "failCharge" | "awaitConfirmation">;
 
-/** What became of charges: each verb compares with what it finds, so that of two reports about one payment one counts. */
+/** What became of charges: each verb checks the current state, so that of two reports about one payment only one counts. */
 export function settlementVerbs({ writer, billing, books }: Connection): Verbs {
   function settled(
     file: LoadedBooks,

@@ -3,14 +3,14 @@ import type { Clock } from "../../lib/clock.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 
 /**
- * What is put off must be possible later. Ten thousand records of as many accounts, each with two pages of its own, would take
- * as much of the log.
+ * What is put off must still be possible later. Ten thousand records of as many accounts, each with two pages of its own, would
+ * take this much of the log.
  */
 const spareBytes = 128 * 2 ** 20;
 
 const lookEveryMs = 250;
 
-/** Whether the disk, and the database if it has a limit, have so much room left. Looked at four times a second at most. */
+/** Whether the disk, and the database if it has a limit, have that much room left. Checked at most four times a second. */
 export function createSpareRoom(client: Database, folder: string, clock: Pick<Clock, "monotonicMs">): () => boolean {
   const pagesLeft = client.prepare<{ bytes: number }, []>(
     `select (max_page_count - page_count + freelist_count) * page_size as bytes
@@ -28,7 +28,7 @@ export function createSpareRoom(client: Database, folder: string, clock: Pick<Cl
       try {
         hasRoom = look();
       } catch {
-        // A disk that does not even say how full it is has no room to rely on.
+        // A disk that cannot even report how full it is has no room to rely on.
         hasRoom = false;
       }
     }

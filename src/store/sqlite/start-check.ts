@@ -2,11 +2,11 @@ import type { Database } from "bun:sqlite";
 import { isWhole, unlessDamaged } from "./damage.ts";
 
 /**
- * A look at the database before it is used, whose cost does not grow with the history: the schema, every small table with
- * its indexes (`quick_check`), and of the large ones the newest pages, into which the next rows are written. What lies
- * further back is met when it is read, and spoils nothing else.
+ * Checks the database before it is used, at a cost that does not grow with the history: the schema, every small table with
+ * its indexes (`quick_check`), and the newest pages of the large ones, into which the next rows are written. Damage further
+ * back is noticed when it is read, and affects nothing else.
  *
- * @returns what is damaged so that the server cannot work with it, in words; null when nothing is
+ * @returns in words, what is too damaged for the server to work with; null when nothing is
  */
 export function findDamage(client: Database, warn: (message: string) => void): string | null {
   if (unlessDamaged(() => client.query("select count(*) from sqlite_schema").get()) === null) return "its schema";
@@ -24,13 +24,13 @@ export function findDamage(client: Database, warn: (message: string) => void): s
   return null;
 }
 
-/** So many rows are read in about 10 ms. */
+/** This many rows are read in about 10 ms. */
 const smallTableRows = 20_000;
 const newestEvents = 100;
-/** Inside of an index, 10 ms. */
+/** Within an index, takes 10 ms. */
 const queueOfDue = "select webhook_key from delivery where state = 0 order by webhook_key, next_attempt_at limit 50000";
 
-/** By its highest row number, which is found without a walk; also false when that cannot be read. */
+/** Judged by its highest row number, which is found without a scan; also false when that cannot be read. */
 const isSmall = (client: Database, table: string): boolean =>
   (unlessDamaged(() => client.query<{ n: number | null }, []>(`select max(rowid) as n from ${table}`).get()?.n ?? 0) ??
     Number.POSITIVE_INFINITY) <= smallTableRows;
@@ -42,7 +42,7 @@ function quickCheck(client: Database, table: string): string | null {
   return found === "ok" ? null : `table ${table}${found ? `: ${found.replaceAll(/\s+/g, " ").slice(0, 200)}` : ""}`;
 }
 
-/** Of these, damage that lies further back than the newest row stops nothing, however few rows they have. */
+/** Tables in which damage further back than the newest row stops nothing, however few rows they have. */
 const histories: ReadonlySet<string> = new Set([
   "event",
   "delivery",
@@ -58,7 +58,7 @@ const newestRow = (client: Database, table: string): string | null =>
     ? `the newest page of table ${table}`
     : null;
 
-/** The latest events are the ones that still wait: what is known to be lost of them is said before anybody asks. */
+/** The latest events are the ones that still wait: known losses among them are reported before anybody asks. */
 function warnOfEvents(client: Database, warn: (message: string) => void): void {
   const has = client.query("select 1 from pragma_table_info('event') where name = 'checksum'").get() !== null;
   const newest = unlessDamaged(() =>

@@ -9,7 +9,7 @@ import { createMinuteRows, oldMinutes } from "./minute-rows.ts";
 import * as t from "./schema.ts";
 
 export function statVerbs({ client, writer, hold, filing, reader }: Connection): StatVerbs {
-  // The last entry of `delivery_by_state` for the state. One statement, so that both answers are of one moment.
+  // The last entry of `delivery_by_state` for the state. One statement, so that both values are from the same moment.
   const selectWaiting = client.prepare<{ records: number; oldestSeq: number | null }, [number]>(
     `select pending as records,
             (select event_seq from delivery where tenant_key = ?1 and filed = 1 and state = ${t.statePending} order by event_seq limit 1)

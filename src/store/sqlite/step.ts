@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { bytesBeside, type Step, type StepParams } from "../steps.ts";
 
-/** A row of a step, whose columns go from thread to thread. */
+/** A row of a step, whose columns are passed between threads. */
 export type StepRow = Record<string, string | number | Uint8Array | null>;
 
 function sizeOf(row: StepRow): number {
@@ -11,8 +11,8 @@ function sizeOf(row: StepRow): number {
 }
 
 /**
- * Reads rows one by one, by their keys, until they are as large as was asked for: in one statement for all of them SQLite
- * would hold every row for sorting, with its payload.
+ * Reads rows one by one, by key, until they add up to the requested size: in a single statement, SQLite would hold every row
+ * with its payload for sorting.
  */
 export function readStep<Row>(client: Database, sql: string, { keys, bytes }: StepParams) {
   const statement = client.query<Row & StepRow, [number]>(sql);

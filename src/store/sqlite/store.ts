@@ -61,7 +61,7 @@ import { createWriter, type WriterOptions } from "./writer.ts";
 export interface SqliteOptions {
   dataDir: string;
   clock: Clock;
-  /** Has to open what is sealed in the store; without one that is not looked at. */
+  /** Has to open what is sealed in the store; without one, that is not checked. */
   vault?: Vault;
   /** @default "own" */
   checkpoints?: Checkpoints;
@@ -71,19 +71,19 @@ export interface SqliteOptions {
   onFailure?: WriterOptions["onFailure"];
   onAhead?: WriterOptions["onAhead"];
   warn?(message: string): void;
-  /** Told of what the listener of changes threw. */
+  /** Called with whatever the change listener threw. */
   onDefect?(error: unknown): void;
-  /** Most pages of the database; tests make a full disk with it. */
+  /** Maximum number of pages in the database; tests use it to simulate a full disk. */
   maxPageCount?: number;
-  /** Runs instead of the commit statement; tests make an I/O error with it. */
+  /** Runs instead of the commit statement; tests use it to cause an I/O error. */
   commit?: WriterOptions["commit"];
   /** False: the writer does not pause between commits; for simulations. @default true */
   pauses?: boolean;
-  /** False: long reads run on this thread too; for simulations, which have to repeat. @default true */
+  /** False: long reads run on this thread too; for simulations, which have to be reproducible. @default true */
   secondThread?: boolean;
 }
 
-/** A store on the database of a folder, which is made if there is none. @throws StartupError with what to do */
+/** A store on the database in a folder, which is created if there is none. @throws StartupError with what to do */
 export function openSqliteStore({
   dataDir,
   clock,

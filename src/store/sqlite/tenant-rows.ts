@@ -5,11 +5,11 @@ import type { HeldTenant } from "./held-tenants.ts";
 import { createPatch } from "./patch.ts";
 import type { WriteTransaction } from "./transaction.ts";
 
-/** The rows of tenants, as their own verbs and those of payments change them. */
+/** The tenant rows, which both the tenant verbs and the payment verbs change. */
 export interface TenantRows {
-  /** Writes what changes about a living tenant to its row and its held, and has it told; nothing to change is no write. */
+  /** Writes a change to a living tenant's row and to its held state, and reports it; writes nothing if nothing changes. */
   change(tx: WriteTransaction, held: HeldTenant, change: TenantChange): void;
-  /** Notes up to which event payloads of a tenant were erased. Nobody keeps that in memory, so nobody is told. */
+  /** Notes up to which event payloads of a tenant were erased. This is not kept in memory, so it is not reported as a change. */
   noteErased(tenantKey: number, toSeq: number): void;
   /** The tenant that has this login; null when none has it. */
   holderOf(loginEmail: string | null): number | null;

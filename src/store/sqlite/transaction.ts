@@ -7,8 +7,8 @@ import { isDiskFull } from "../../lib/disk-full.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 
 /**
- * What is written in one transaction. A job that is refused by a rule has not written anything and returns `refuse(error)`
- * instead of throwing, so that refusals (a tenant over its quota) cost their neighbours nothing.
+ * A unit of work within a transaction. A job that a rule refuses has not written anything and returns `refuse(error)` instead
+ * of throwing, so that refusals (a tenant over its quota) cost its neighbours nothing.
  */
 export type Job<T> = (tx: WriteTransaction) => T | Refusal;
 
@@ -18,31 +18,31 @@ export class Refusal {
 
 export const refuse = (error: DomainError) => new Refusal(error);
 
-/** The moment is that at which the transaction began, for all its jobs; its order holds across restarts too. */
+/** For all jobs, the moment is when the transaction began; the order holds across restarts, too. */
 export interface WriteTransaction extends Moment {
-  /** The sequence number of the next event: ahead of all earlier ones, also when the clock has stepped back. */
+  /** The sequence number of the next event: higher than all earlier ones, even if the clock has been set back. */
   nextEventSeq(): number;
   /** Something to write after all jobs, just before COMMIT. */
   beforeCommit(action: () => void): void;
-  /** What to take back in memory, should it turn out that nothing of this transaction was written. */
+  /** What to undo in memory if it turns out that nothing of this transaction was written. */
   ifUndone(action: () => void): void;
-  /** Told to the program once it is on disk, before anybody in the transaction is answered. */
+  /** Changes to report to the program once they are on disk, before any job of the transaction is answered. */
   changed(...changes: readonly Change[]): void;
 }
 
 /** What a transaction has done. */
 export interface Written {
-  /** Of its jobs, in their order: as many as have run. */
+  /** One per job that has run, in the order of the jobs. */
   readonly outcomes: readonly JobOutcome[];
   readonly changes: readonly Change[];
-  /** The last number that is used up. */
+  /** The last sequence number that is used up. */
   readonly seq: number;
   readonly undo: readonly (() => void)[];
 }
 
 type JobOutcome = { result: unknown } | { error: unknown };
 
-/** A COMMIT that failed in a way that leaves open whether it will be found on disk. */
+/** A COMMIT that failed in a way that leaves open whether it is on disk. */
 export class UnknownCommit extends Error {
   constructor(
     readonly written: Written,
@@ -51,7 +51,7 @@ export class UnknownCommit extends Error {
     super("The outcome of a commit is not known");
   }
 
-  /** SQLite indexes what it commits after the frames have been synced, so only the index had no room. */
+  /** SQLite indexes a commit after its frames have been synced, so only the index had no room. */
   get isInLogOnly(): boolean {
     return isDiskFull(this.cause);
   }
@@ -59,18 +59,18 @@ export class UnknownCommit extends Error {
 
 export interface Transactions {
   /**
-   * Runs jobs in one transaction, and leaves all that they write on disk.
-   * @param goesOn asked before each job but the first, by its place; without the rest it is committed
-   * @throws UnknownCommit when it may be on disk or not, and nothing was taken back; else what a job or SQLite threw, with
-   *   everything taken back
+   * Runs jobs in one transaction and makes everything they write durable.
+   * @param goesOn asked before each job except the first, with its index; if false, commits without the remaining jobs
+   * @throws UnknownCommit when it may or may not be on disk, and nothing was undone; otherwise whatever a job or SQLite threw,
+   *   with everything undone
    */
   run(jobs: readonly { readonly job: Job<unknown> }[], goesOn?: (next: number) => boolean): Written;
   /**
-   * Whether the last transaction, the outcome of whose commit was not known, is on disk. To be asked before anything else is
-   * written: the empty commits that follow may be in doubt themselves, and bear the same mark.
+   * Whether the last transaction, whose commit had an unknown outcome, is on disk. To be asked before anything else is written:
+   * the empty commits that follow may be in doubt themselves, and carry the same mark.
    */
   isOnDisk(written: Written): boolean;
-  /** Nothing of it was written. */
+  /** To be called when nothing of it was written. */
   takeBack(written: Written): void;
 }
 
@@ -78,15 +78,15 @@ export interface TransactionOptions {
   client: Database;
   clock: Pick<Clock, "now">;
   nextSeq(lastSeq: number, now: number): number;
-  /** Told of every statement that failed, whatever became of it; of a batch that is tried again one by one, too. */
+  /** Called for every failed statement, whatever became of it, including those of a batch that is retried job by job. */
   onFailure?(failure: { operation: string; error: unknown }): void;
-  /** For each transaction: by how much the times of ids are ahead of the clock, as they are after it was set back; else 0. */
+  /** For each transaction: how far the times in ids are ahead of the clock, as they are after it was set back; otherwise 0. */
   onAhead?(aheadMs: number): void;
-  /** Runs instead of the commit statement, which it is given; tests make it fail. */
+  /** Runs instead of the commit statement, which is passed to it; tests make it fail. */
   commit?(commit: () => void): void;
 }
 
-/** Each transaction leaves a mark, by which it is found out whether it is on disk when its commit did not say so. */
+/** Each transaction leaves a mark that shows whether it is on disk if its commit did not say so. */
 export function createTransactions({
   client,
   clock,
@@ -105,11 +105,11 @@ export function createTransactions({
   const commitNow = () => void commitStatement.run();
   const runCommit = commit ? () => commit(commitNow) : commitNow;
 
-  // The row of a new database. Without it no commit would leave a mark.
+  // Creates the row in a new database. Without it no commit would leave a mark.
   client.run("insert or ignore into lane (id, batch, last_event_seq) select 1, 0, coalesce(max(seq), 0) from event");
   let { batch, last_event_seq: lastSeq } = readMark.get() ?? { batch: 0, last_event_seq: 0 };
 
-  /** Never throws: on a broken disk the failure that led here is the one to tell, and the next transaction tries again. */
+  /** Never throws: on a broken disk the failure that led here is the one to report, and the next transaction tries again. */
   function rollBack(): void {
     if (!client.inTransaction) return;
     try {
@@ -136,7 +136,7 @@ export function createTransactions({
       const outcomes: JobOutcome[] = [];
       const changes: Change[] = [];
       const undo: (() => void)[] = [];
-      // The mark keeps the time as well, in the numbers that no event got.
+      // The mark also records the time, in the sequence numbers that no event got.
       let seq = nextSeqNow - 1;
       const written = (): Written => ({ outcomes, changes, seq, undo });
       const tx: WriteTransaction = {
@@ -167,7 +167,7 @@ export function createTransactions({
       } catch (error) {
         onFailure?.({ operation, error });
         rollBack();
-        // After an I/O error the last frame may be in the log. A full disk is clear: it was never written.
+        // After an I/O error the last frame may be in the log. A full disk is a clear case: it was never written.
         if (operation === "commit" && isInputOutputError(error)) throw new UnknownCommit(written(), error);
         takeBack(written());
         throw error;
@@ -185,7 +185,7 @@ export function createTransactions({
   };
 }
 
-/** SQLite's extended code; empty for what is not its error. */
+/** SQLite's extended error code; empty for any other error. */
 export function errorCode(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : "";

@@ -6,7 +6,7 @@ import { openDatabase } from "./open.ts";
 import { beginUpgrade, planSnapshot, removeOlderSnapshots } from "./pre-migration.ts";
 import type { UpgradeMessage, UpgradeRequest } from "./upgrade.ts";
 
-/** The other end of `upgrade.ts`. The build names this file as an entry point of its own. */
+/** The other end of `upgrade.ts`. The build lists this file as a separate entry point. */
 declare const self: Worker;
 
 self.onmessage = ({ data }: MessageEvent<UpgradeRequest>) => {
@@ -38,8 +38,8 @@ function upgrade({ dataDir, masterKey, stop, takesSnapshot, forMove, checkpoints
     });
     const finished = standingOf(client).schema === migrations.length;
     const removed = finished ? removeOlderSnapshots(client) : [];
-    // By force: one with a statement that nobody has ended would stay open until that is collected, and whoever hears of the
-    // end may move the files.
+    // By force: a connection with an unfinalized statement would stay open until that is garbage collected, and whoever is told
+    // that the upgrade has ended may move the files.
     client.close(true);
     return { kind: "ended", finished, removed };
   } catch (error) {

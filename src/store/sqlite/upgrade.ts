@@ -22,18 +22,18 @@ export interface UpgradeOptions {
   clock: Clock;
   /** Has to open what is sealed in the database, before anything is changed. */
   masterKey?: Uint8Array;
-  /** False: it is upgraded without a way back. @default true */
+  /** False: upgrades without a way back. @default true */
   takesSnapshot?: boolean;
-  /** Whoever moves it may upgrade it whatever the mark of a move says. */
+  /** Upgraded by a move, which may do so whatever the move mark says. */
   forMove?: boolean;
   /** @default "own" */
   checkpoints?: Checkpoints;
   onProgress(progress: UpgradeProgress): void;
-  /** The database as it was is in a file of its own. */
+  /** Called once the database as it was has been copied to a separate file. */
   onSnapshot?(snapshot: Snapshot): void;
-  /** Snapshots of earlier upgrades were deleted, as this one has its own. */
+  /** Called when snapshots of earlier upgrades were deleted, since this one has its own. */
   onRemoved?(files: readonly string[]): void;
-  /** Ends the upgrade between two steps; the next start goes on with it. */
+  /** Stops the upgrade between two steps; the next start continues it. */
   signal?: AbortSignal;
 }
 
@@ -43,7 +43,7 @@ export interface UpgradeRequest {
   takesSnapshot: boolean;
   forMove: boolean;
   checkpoints: Checkpoints;
-  /** One number, which is not 0 when the upgrade is to end. */
+  /** A single number, which is not 0 when the upgrade is to stop. */
   stop: SharedArrayBuffer;
 }
 
@@ -55,28 +55,28 @@ export type UpgradeMessage =
   | { kind: "failed"; message: string };
 
 /**
- * A step takes a tenth of a second, but an index of many millions of rows is one step. The thread may be left in the middle
- * of that, as by a crash: what was not committed never was.
+ * A step takes a tenth of a second, but an index on many millions of rows is a single step. The thread may be abandoned in the
+ * middle of that, as in a crash: what was not committed has not happened.
  */
 const stopPatienceMs = 1_000;
 
-/** How often a copy that is being written is looked at. */
+/** How often a copy in progress is looked at. */
 const lookEveryMs = 500;
-/** Before that, an estimate would only jump. */
+/** Before that, an estimate would only jump around. */
 const leastMeasuredMs = 1_000;
 
-/** The log: of one step, which for large events is much, and never more than there is to write. */
+/** Room for the log: that of one step, which is a lot for large events, but never more than there is to write. */
 const logBytes = 64 * 2 ** 20;
-/** Where another program copies the log back, it may hold all that an upgrade writes until that is done. */
+/** If another program copies the log back, the log may hold everything that an upgrade writes until that is done. */
 const logPerDatabaseByte = 2.5;
-/** What the program writes besides. */
+/** What the program writes in addition. */
 const leastRoomBytes = 4 * 2 ** 20;
-/** Rows move within the file. Beside it an index is sorted, and written to the log, which both take as much as itself. */
+/** Rows move within the file. Outside it, an index is sorted and written to the log, each of which takes as much as the index. */
 const roomPerDatabaseByte = 0.25;
 
 /**
- * Brings an earlier database to the schema of this program, on a thread of its own: this one goes on to hear signals. What
- * is no earlier database (there is none, it is of today, of a newer program, damaged) is left to whoever opens it.
+ * Upgrades an older database to the schema of this program, on a separate thread, so that this one can still handle signals.
+ * Anything else (no database, an up-to-date one, one of a newer program, a damaged one) is left to the code that opens it.
  *
  * @returns false when it was stopped
  * @throws StartupError with what to do, when there is too little room, or it fails
@@ -126,7 +126,7 @@ export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean>
   }
 }
 
-/** Whether the database of a folder, which a server may have open, is of this program's schema. */
+/** Whether the database in a folder, which a server may have open, has this program's schema. */
 export function isOfThisSchema(dataDir: string): boolean {
   const client = new Database(join(dataDir, databaseFile), { readwrite: true, create: false, strict: true });
   try {
@@ -139,7 +139,7 @@ export function isOfThisSchema(dataDir: string): boolean {
   }
 }
 
-/** Null when there is nothing to upgrade, or nothing that can be read. */
+/** Null when there is nothing to upgrade, or it cannot be read. */
 function findEarlier(path: string, checkpoints: Checkpoints): { fromSchema: number; plan: SnapshotPlan | null } | null {
   if (!existsSync(path)) return null;
   let client: Database | null = null;
@@ -157,7 +157,7 @@ function findEarlier(path: string, checkpoints: Checkpoints): { fromSchema: numb
   }
 }
 
-/** The thread that copies says nothing until it is done; what it has written tells. */
+/** The copying thread reports nothing until it is done; the size of what it has written shows the progress. */
 function followCopy(
   { file, bytes }: SnapshotPlan,
   clock: Clock,

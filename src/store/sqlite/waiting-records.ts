@@ -16,7 +16,7 @@ export interface WaitingRecord {
   readonly webhookKey: number;
   readonly replayKey: number | null;
   readonly failureKey: number | null;
-  /** Of the line that it is the head of: the end of what is held back releases nothing. */
+  /** The line that it is the head of: when a record that is held back ends, nothing is released. */
   readonly orderHash: number | null;
 }
 
@@ -25,7 +25,7 @@ export const waitingColumns = `key, tenant_key as tenantKey, event_seq as eventS
   iif(next_attempt_at is null, null, order_hash) as orderHash`;
 
 export interface WaitingRecords {
-  /** A record that waits ends without an attempt. */
+  /** Ends a waiting record without an attempt. */
   fail(tx: WriteTransaction, record: WaitingRecord, failure: Failure): void;
 }
 
@@ -47,7 +47,7 @@ export function createWaitingRecords(
     fail(tx, record, failure) {
       const { key, tenantKey, webhookKey, replayKey, orderHash } = record;
       const held = hold(tx, tenantKey);
-      // Of a deleted account nothing is counted any more.
+      // Nothing is counted for a deleted account any more.
       const failureKey = held.gone ? null : failures.keyOf(tx, tenantKey, kindWithoutAnswer(failure, webhookKey));
       const failed = giveUp(failure, tx.orderedNow);
       update.run(

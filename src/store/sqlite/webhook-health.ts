@@ -8,15 +8,15 @@ import * as t from "./schema.ts";
 export interface HealthQuery {
   tenantKey: number;
   webhookKeys: readonly number[];
-  /** Of each webhook at most. */
+  /** Most records per webhook. */
   records: number;
-  /** Of the tenant, to find them in. */
+  /** How many of the tenant's records to look for them in. */
   walked: number;
 }
 
 /**
- * How the latest deliveries to each of these webhooks of a tenant went. Without an end of the walk, a new webhook beside one
- * with millions of records would have them all walked; with 5,000 it takes 2 ms at ten million.
+ * How the latest deliveries to each of these webhooks of a tenant went. If the walk were unlimited, a new webhook next to one
+ * with millions of records would make it cover them all; limited to 5,000 it takes 2 ms at ten million.
  */
 export function webhookHealth(
   db: BunSQLiteDatabase,
@@ -53,7 +53,7 @@ const states: Readonly<Record<number, DeliveryState>> = {
   [t.stateDelivered]: "DELIVERED",
 };
 
-/** The status of the attempt that a record shows as its last. */
+/** The status of the attempt that a record shows as its last one. */
 function statusOf(db: BunSQLiteDatabase, webhookKey: number, { eventSeq, at }: LastAttempt): number | null {
   const ofRecord = and(
     eq(t.attempt.eventSeq, eventSeq),

@@ -6,18 +6,18 @@ import { isDamage } from "./damage.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 
 /**
- * Which webhooks are named by records, so that the row of a removed one goes when nothing needs its URL. Thirty seconds of
- * a list that went to and fro between two long URLs had left 52,912 rows and 194 MB for ever.
+ * Which webhooks records refer to, so that the row of a removed one is deleted when nothing needs its URL. Without this, thirty
+ * seconds of switching a list back and forth between two long URLs left 52,912 rows and 194 MB behind forever.
  *
  *   registered, used = 0 ──first record──▶ used = 1 ──removed──▶ kept for its records and attempts
  *        └──removed──▶ the row goes                      └── a replay replaced a record that had no attempt: used = null
  *
- * What is null, as all are in a database from before, `forgetWebhooks` judges by a walk through the account's events.
+ * Those with null, as all have in an older database, `forgetWebhooks` judges by walking through the account's events.
  */
 export interface WebhookUse {
-  /** A record of this webhook was added. It is a write only for the first one. */
+  /** A record of this webhook was added. Only the first one causes a write. */
   recordAdded(page: HeldTenant, webhook: RegisteredWebhook): void;
-  /** A record of this webhook was deleted, and with it perhaps the last thing that named the webhook. */
+  /** A record of this webhook was deleted, and with it perhaps the last reference to the webhook. */
   recordReplaced(webhookKey: number): void;
 }
 
@@ -34,18 +34,18 @@ export function createWebhookUse(client: Database): WebhookUse {
   };
 }
 
-/** Events that are looked through in one go: some 10 ms of the reader. */
+/** Events that are looked through in one go: takes the reader about 10 ms. */
 const eventsInOneLook = 1_000;
 
-/** Outcomes of attempts that were under way as the webhook was removed are in the log by then. */
+/** By then the outcomes of attempts that were in progress when the webhook was removed are in the log. */
 const graceMs = 60_000;
 
-/** One account's webhooks while they are judged. After a restart it begins anew. */
+/** A walk that judges one account's webhooks. After a restart it starts over. */
 interface Walk {
   readonly tenantKey: number;
-  /** Later ones are judged by the next walk. */
+  /** Later webhooks are left to the next walk. */
   readonly upToKey: number;
-  /** The last event that was looked through; null: all were. */
+  /** The last event that was looked through; null when all were. */
   cursorSeq: number | null;
   readonly named: Set<number>;
 }
@@ -93,7 +93,7 @@ export function webhookUseVerbs({
           return null;
         });
         if (!found) {
-          // What cannot be read may name any of them: all stay.
+          // What cannot be read may refer to any of them, so all stay.
           walk = null;
           return false;
         }

@@ -13,62 +13,62 @@ import {
 } from "./transaction.ts";
 
 /**
- * The writer: the one place that commits. What arrives while a batch is being written goes into the next one, so the
- * price of a sync to disk is shared by all who wait for it (one row a commit: 5,000/s; a hundred: 80,000/s).
+ * The writer: the only place that commits. Jobs that arrive while a batch is being written go into the next one, so all that
+ * wait for a sync to disk share its cost (one row per commit: 5,000/s; a hundred: 80,000/s).
  *
  *   submit ─▶ queue ─▶ BEGIN IMMEDIATE, job, job, job, COMMIT ─▶ every waiter gets its answer
  *                          │ one throws
  *                          └─▶ ROLLBACK, then each job in a transaction of its own: a bad one fails alone
  *
- * A heavy job (a batch of 1,000 events takes some 25 ms) goes alone, and before the next heavy one go all the others that
- * wait. In one commit with them, 16 batches of one account held up everybody's events for seconds.
+ * A heavy job (a batch of 1,000 events takes about 25 ms) is committed alone, and all other waiting jobs go before the next
+ * heavy one. In one commit with them, 16 batches of one account held up everybody's events for seconds.
  *
- * A patient job (the settlement of an attempt for which nothing waits) goes with the next one that somebody waits for. At 200
- * events a second that makes one commit of two, each of which costs a sync.
+ * A patient job (the settlement of an attempt that nothing waits for) is committed with the next job that someone waits for. At
+ * 200 events a second that turns two commits into one, and each costs a sync.
  *
  * Settlements have a queue of their own, and each commit takes as many as it can write in a few milliseconds: when 3,300 attempts
- * to silent receivers end in the same moment, those who post need not wait until all of them are written.
+ * to silent receivers end at the same moment, clients that post events need not wait until all of them are written.
  */
 export interface Writer {
   /** @param pace @default "soon" */
   submit<T>(job: Job<T>, pace?: Pace): Promise<T>;
-  /** Age of the oldest write that waits, in ms. */
+  /** Age of the oldest waiting write, in ms. */
   lagMs(): number;
-  /** Commits what waits; later submissions are `unavailable`. */
+  /** Commits what is waiting; later submissions fail with `unavailable`. */
   close(): Promise<void>;
 }
 
 /**
- * `heavy`: it writes for milliseconds, and gets a commit of its own, in turn with those that all the others share.
- * `settlement`: of an attempt; nobody's request waits for it, so it leaves room for those for which somebody does.
- * `patient`: a settlement that may wait for others to share a commit with, for `patienceMs`.
+ * `heavy`: writes for milliseconds, and gets a commit of its own, in turn with those that all the others share.
+ * `settlement`: settles an attempt; no request waits for it, so it makes way for jobs that a request waits for.
+ * `patient`: a settlement that may wait up to `patienceMs` for others to share a commit with.
  */
 export type Pace = "soon" | "heavy" | "settlement" | "patient";
 
-/** Longest pause between two attempts to bring a writer back whose last commit has an unknown outcome. */
+/** Longest pause between two attempts to bring back a writer whose last commit has an unknown outcome. */
 const recoveryPauseMs = 500;
 
 /**
- * Most jobs in one commit, and enough to end a pause. More would let the first wait for the last without making a job cheaper.
- * Fewer cost more: with 64 a server on two cores carried a tenth fewer events.
+ * Most jobs in one commit, and enough to end a pause. With more, the first would wait for the last without any job becoming
+ * cheaper. Fewer cost more: with 64, a server on two cores handled a tenth fewer events.
  */
 const batchLimit = 512;
 
 /**
- * For so long a commit goes on taking settlements, in ms, and no more than that many. By number alone it would not do: the
- * outcome of an attempt that failed takes ten times as long to write as a delivery, and 128 of them were seen to take 65 ms.
+ * How long a commit keeps taking settlements, in ms, and how many at most. A number alone would not do: the outcome of a failed
+ * attempt takes ten times as long to write as a delivery, and 128 of them were seen to take 65 ms.
  */
 const settlingMs = 5;
 const settlementLimit = 128;
 
 /**
- * After a commit the writer pauses for twice the time that it took, so that syncing takes a third of the event loop at most,
- * and no longer than this: the wait is part of every ingestion's latency.
+ * After a commit the writer pauses for twice the time that it took, so that syncing takes at most a third of the event loop,
+ * but no longer than `longestPauseMs`: the wait is part of every ingestion's latency.
  */
 const pausePerWork = 2;
 const longestPauseMs = 2;
 
-/** As long as two events a hundred a second are apart: with fewer, commits are not what costs. */
+/** How long two events take to come in at a hundred a second: with fewer, commits are not what costs. */
 const patienceMs = 20;
 
 interface Waiting {
@@ -78,18 +78,18 @@ interface Waiting {
   since: number;
 }
 
-/** What became of a commit whose outcome was not known. `told`: nothing of it was written, and those who waited know. */
+/** What became of a commit whose outcome was unknown. `told`: nothing of it was written, and the waiters have been told. */
 type Fate = "unknown" | "on disk" | "lost" | "told";
 
 export interface WriterOptions extends TransactionOptions {
   clock: Clock;
-  /** Of each change, in their order. Must not throw. */
+  /** Called for each change, in order. Must not throw. */
   onChange(change: Change): void;
-  /** For metrics: after every commit. */
+  /** For metrics: called after every commit. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
-  /** After every batch, when nothing is being written: the moment for a quick look at the log. */
+  /** Called after every batch, when nothing is being written: the moment for a quick look at the log. */
   betweenBatches?(): void;
-  /** A job met a damaged page; its submitter is told as well. */
+  /** A job ran into a damaged page; its submitter is told as well. */
   onDamage?(error: Error): void;
   /** False: no pause between commits, so that no real time passes in a simulation. @default true */
   pauses?: boolean;
@@ -110,17 +110,17 @@ export function createWriter({
   const settlements: Waiting[] = [];
   let lastWasHeavy = false;
   let scheduled = false;
-  /** By `performance.now()`. A lone write after a pause goes at once; under load more of them share a commit. */
+  /** In terms of `performance.now()`. A lone write after a pause is committed immediately; under load, several share a commit. */
   let pauseUntil = 0;
   let pausing: ReturnType<typeof setTimeout> | null = null;
   /** Only patient jobs wait for the end of this pause. */
   let isPatient = false;
   let closed = false;
-  /** Set while the outcome of a commit is not known: nothing may be written, and new work is turned away. */
+  /** Set while the outcome of a commit is unknown: nothing may be written, and new work is turned away. */
   let recovering: { since: number } | null = null;
   let whenIdle: (() => void) | null = null;
 
-  /** Settlements are written until their time is up, and the first of them in any case. */
+  /** Lets settlements be written until their time is up, and the first of them in any case. */
   function haveTime(firstSettlement: number): (next: number) => boolean {
     let endsAt = performance.now() + settlingMs;
     return (next) => {
@@ -151,12 +151,12 @@ export function createWriter({
     onCommit?.({ jobs: written.outcomes.length, durationMs });
   }
 
-  /** The settlements for which there was no time are the first of the next commit. */
+  /** Settlements for which there was no time come first in the next commit. */
   function putBack(jobs: readonly Waiting[], { outcomes }: Written): void {
     if (outcomes.length < jobs.length) settlements.unshift(...jobs.slice(outcomes.length));
   }
 
-  /** Jobs of a failed batch go one at a time; when that stops the writer, the others are turned away like new work. */
+  /** Jobs of a failed batch are written one at a time; if one stops the writer, the rest are turned away like new work. */
   function writeAlone(job: Waiting): void {
     if (recovering) job.reject(laneStopped());
     else write([job]);
@@ -171,11 +171,11 @@ export function createWriter({
   }
 
   /**
-   * Until another commit has gone through, a crash could still bring the failed one to life. So the writer stands, reads
-   * back what the database holds, writes over the doubtful frames, and only then tells the waiters what happened.
+   * Until another commit has gone through, a crash could still bring the failed one back to life. So the writer stops, reads
+   * back what the database holds, overwrites the doubtful frames, and only then tells the waiters what happened.
    *
-   * Where only the index of the log had no room for such a commit, it is in the log all the same, and nothing is left of the one
-   * in doubt. So its waiters are told; until there is room, which may be days, the writer goes on standing.
+   * If only the log's index had no room for such an overwriting commit, that is in the log all the same, and nothing is left of
+   * the doubtful one. So its waiters are told; until there is room, which may take days, the writer stays stopped.
    */
   async function recover(jobs: readonly Waiting[], { written, cause }: UnknownCommit): Promise<void> {
     recovering = { since: jobs[0]?.since ?? clock.monotonicMs() };
@@ -247,12 +247,12 @@ export function createWriter({
   function rest(pace: Pace): void {
     isPatient = pauses && pace === "patient";
     const restMs = isPatient ? patienceMs : Math.min(pauseUntil - performance.now(), longestPauseMs);
-    // Real time, not the injected one: a pause is about the machine, and a clock that a test holds would hold the writer.
+    // Real time, not the injected clock: the pause depends on the machine, and a clock that a test stops would stop the writer.
     if (restMs <= 0) flushSoon();
     else pausing = setTimeout(flushSoon, restMs);
   }
 
-  /** After the requests that were read in this turn of the loop: timers come before them, and a heavy job would too. */
+  /** Runs after the requests read in this turn of the loop: timers run before those, and so would a heavy job. */
   function flushSoon(): void {
     pausing = null;
     setImmediate(flush);
@@ -288,7 +288,7 @@ const storageRetrySeconds = 5;
 const laneStopped = () =>
   unavailable("The storage cannot be written at the moment; retry later.", "storage_unavailable", storageRetrySeconds);
 
-/** What SQLite says of its disk, in the words of the seam; anything else is a defect and passes through. */
+/** Translates what SQLite says about its disk into the errors of the seam; anything else is a defect and passes through. */
 function translate(error: unknown): unknown {
   const code = errorCode(error);
   if (isDiskFull(error)) {

@@ -6,16 +6,16 @@ import { isDiskFull } from "../../lib/disk-full.ts";
 import { version } from "../../version.ts";
 
 /**
- * Which program wrote the database last, and how it was upgraded the last time. The table is in no migration: it is written
- * before the first one, and an earlier program, which knows none of the later tables, reads from it how to go back.
+ * Which program last wrote the database, and how it was last upgraded. The table is not part of any migration: it is written
+ * before the first one, and an earlier program, which knows none of the later tables, learns from it how to go back.
  */
 export interface WrittenBy {
   readonly version: string;
-  /** Before its last upgrade; null when there was none. */
+  /** Schema before its last upgrade; null when there was none. */
   readonly fromSchema: number | null;
-  /** The file beside it that has the database as it was then; null when there is none. */
+  /** The file next to it that holds the database as it was then; null when there is none. */
   readonly snapshot: string | null;
-  /** 1 from before the first step of an upgrade to its end. */
+  /** 1 from before the first step of an upgrade until its end. */
   readonly upgrading: 0 | 1;
 }
 
@@ -38,7 +38,7 @@ function write(client: Database, { version, fromSchema, snapshot, upgrading }: W
   })();
 }
 
-/** Before the first step. */
+/** To be called before the first step. */
 export function noteUpgrade(
   client: Database,
   { fromSchema, snapshot }: Pick<WrittenBy, "fromSchema" | "snapshot">,
@@ -46,7 +46,7 @@ export function noteUpgrade(
   write(client, { version, fromSchema, snapshot, upgrading: 1 });
 }
 
-/** The schema is this program's. It writes once for each version, and can do without on a full disk. */
+/** Notes that the schema is this program's. Writes once per version, and can do without on a full disk. */
 export function noteProgram(client: Database): void {
   const known = readWrittenBy(client);
   if (known?.version === version && known.upgrading === 0) return;
@@ -58,7 +58,7 @@ export function noteProgram(client: Database): void {
   }
 }
 
-/** What an earlier program says, with the way back if there is one. */
+/** The error of an earlier program, with the way back if there is one. */
 export function newerDatabase(client: Database, { found, known }: { found: number; known: number }): StartupError {
   const by = readWrittenBy(client);
   const path = realPath(client.filename);
@@ -92,7 +92,7 @@ function wayBack(
   return `go back to the snapshot from before the upgrade${needs}, without what came since: ${commands.join(" && ")}`;
 }
 
-/** The database may be a link to another disk, and is then what the link leads to. */
+/** The database path may be a link to another disk; this is what the link points to. */
 export function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -101,5 +101,5 @@ export function realPath(path: string): string {
   }
 }
 
-/** For a shell. */
+/** Quoted for a shell. */
 const quoted = (path: string) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`);
