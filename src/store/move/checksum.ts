@@ -2,11 +2,11 @@ import { RowWriter, writeRecord } from "./row-bytes.ts";
 import type { Row, Table } from "./tables.ts";
 
 /**
- * A sum of hashes, one for each row: so it does not matter in which order rows are read, and a copy that goes on after a
- * crash goes on with its sum. The program and PostgreSQL compute it the same way, from the same bytes.
+ * A sum of hashes, one per row. So the order in which rows are read does not matter, and a copy that resumes after a crash
+ * continues with its sum. The program and PostgreSQL compute it in the same way, from the same bytes.
  */
 export function checksumOf({ columns }: Table, rows: readonly Row[]): bigint {
-  // In two parts that a number holds: a bigint for each row takes longer than the hash.
+  // In two parts that each fit a number: a bigint per row takes longer than the hash.
   let high = 0;
   let low = 0;
   for (const row of rows) {
@@ -19,7 +19,7 @@ export function checksumOf({ columns }: Table, rows: readonly Row[]): bigint {
   return (BigInt(high) << BigInt(lowBits)) + BigInt(low);
 }
 
-/** As many bits as a `bigint` of PostgreSQL holds without its sign, in whole hexadecimal digits. */
+/** As many whole hexadecimal digits as fit a PostgreSQL `bigint` without its sign. */
 const digits = 15;
 const bits = digits * 4;
 const lowBits = bits - 32;
@@ -28,7 +28,7 @@ const record = new RowWriter();
 const digest = new Uint8Array(16);
 const digestView = new DataView(digest.buffer);
 
-/** In SQL, over rows `v` that have the table's columns: an aggregate, as text. */
+/** The same in SQL, as an aggregate over rows `v` with the table's columns; the result is text. */
 export function checksumText({ columns }: Table): string {
   const row = `row(${columns.map(({ name }) => `v.${name}`).join(", ")})`;
   return `coalesce(sum(('x' || left(md5(record_send(${row})), ${digits}))::bit(${bits})::bigint), 0)::text`;

@@ -15,21 +15,21 @@ import {
   untouched,
 } from "./tables.ts";
 
-/** Rows that are compared in full, of all tables together. */
+/** Rows that are compared in full, over all tables. */
 const sampledRows = 100_000;
-/** Large, and of no foreign key between them: they are copied at once, so that the two sides wait less for each other. */
+/** Large tables without foreign keys between them: copied concurrently, so that the two sides wait less for each other. */
 const atOnce: ReadonlySet<TableName> = new Set(["event", "delivery", "attempt"]);
-/** Of the whole time, measured both ways. */
+/** Copying's share of the total time, measured in both directions. */
 const copyingShare = 0.6;
 
 export interface MoveProgress {
   readonly step: "copying" | "indexing" | "checking";
   /** The table, or the index. */
   readonly what: string;
-  /** Rows of all tables that are copied. */
+  /** Rows copied so far, over all tables. */
   readonly done: number;
   readonly total: number;
-  /** Until all is checked; null: not known yet. */
+  /** Until everything is checked; null while unknown. */
   readonly secondsLeft: number | null;
 }
 
@@ -38,7 +38,7 @@ export interface MoveSummary {
   readonly events: number;
   /** Rows that were compared in full. */
   readonly compared: number;
-  /** Ids of accounts whose counters are not what their records say; they were not in the source either. */
+  /** Ids of accounts whose counters do not match their records; they did not in the source either. */
   readonly miscounted: readonly string[];
 }
 
@@ -49,13 +49,13 @@ export interface CopyOptions {
   searched: Searched;
   tables: readonly Table[];
   clock: Pick<Clock, "monotonicMs">;
-  /** Ends it between two batches; the next one goes on. */
+  /** Stops the copy between two batches; the next one continues from there. */
   signal?: AbortSignal;
   onProgress?(progress: MoveProgress): void;
 }
 
 /**
- * Copies all that is in the source, compares the copy with it, and marks both.
+ * Copies everything in the source, compares the copy with it, and marks both.
  * @returns null when it was stopped
  * @throws StartupError with what to do
  */
@@ -106,7 +106,7 @@ export async function copyStore(options: CopyOptions): Promise<MoveSummary | nul
   for (const table of tables.filter(({ name }) => !atOnce.has(name))) await copyTable(table);
   const copies = tables.filter(({ name }) => atOnce.has(name)).map(copyTable);
   for (const copy of copies) copy.catch(() => (hasFailed = true));
-  // Whoever closes the two sides must not do so under a batch.
+  // The caller closes both sides, and must not do so in the middle of a batch.
   await Promise.allSettled(copies);
   await Promise.all(copies);
   if (signal?.aborted) return null;
@@ -128,7 +128,7 @@ export async function copyStore(options: CopyOptions): Promise<MoveSummary | nul
   }
   await target.settle(await source.highestKeys());
   const miscounted = await target.miscounted();
-  // In this order: between the two, neither side starts.
+  // In this order: in between, no server can start on either side.
   await source.markLeft(move);
   await target.markArrived();
   return { rows: total, events: counts.get("event") ?? 0, compared, miscounted };

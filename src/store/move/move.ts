@@ -27,16 +27,16 @@ import { type Column, type ColumnType, ownColumns, type Table, tableNames } from
 export type { MoveProgress, MoveSummary };
 
 export interface MoveOptions {
-  /** Folder of the SQLite database, whose lock the caller has. */
+  /** Folder of the SQLite database, whose lock the caller holds. */
   dataDir: string;
-  /** Of the PostgreSQL database. */
+  /** URL of the PostgreSQL database. */
   url: string;
   masterKey: Uint8Array;
   clock: Clock;
   signal?: AbortSignal;
-  /** False: the source, if it is of an earlier program, is upgraded without a way back. @default true */
+  /** False: if the source is from an earlier program, it is upgraded without a way back. @default true */
   takesSnapshot?: boolean;
-  /** Of the source. @default "own" */
+  /** Who copies the source's log back. @default "own" */
   checkpoints?: Checkpoints;
   onUpgrade?(progress: UpgradeProgress): void;
   onSnapshot?(snapshot: Snapshot): void;
@@ -44,15 +44,15 @@ export interface MoveOptions {
   durability?: StartCheckOptions["durability"];
 }
 
-/** Tables of 10 million rows are read from one end to the other in it. */
+/** Enough to read tables of 10 million rows from end to end. */
 const statementTimeoutMs = 10 * 60_000;
-/** One for each table that is copied at once. */
+/** One connection for each table that is copied concurrently. */
 const poolSize = 3;
-/** A stream lasts as long as the other side writes, and reads whole tables, which are sorted. */
+/** A stream lasts for as long as the other side writes, and reads whole tables, which are sorted. */
 const ofStreams = { statement_timeout: "0", enable_seqscan: "on", work_mem: "64MB" };
 
 /**
- * Moves a data directory to an empty PostgreSQL database. One that was interrupted goes on.
+ * Moves a data directory to an empty PostgreSQL database. Resumes an interrupted move.
  * @returns null when it was stopped
  * @throws StartupError with what to do
  */
@@ -71,7 +71,7 @@ export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null
       if (!(await hasSchema(pool))) await refuseOthersTables(pool, place);
       await refuseEarlierCopy(pool, place);
       await masterKeyOf(masterKey).verify(pool);
-      // First, as it knows whether the key is the right one.
+      // Comes first, as it knows whether the key is the right one.
       if (!(await upgradeSource(options))) return null;
       const { checkpoints = "own" } = options;
       const client = openDatabase({ dataDir, vault: createVault(masterKey), checkpoints, forMove: true });
@@ -92,7 +92,7 @@ export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null
   });
 
 /**
- * Moves a PostgreSQL database that no server uses to an empty data directory. One that was interrupted goes on.
+ * Moves a PostgreSQL database that no server uses to an empty data directory. Resumes an interrupted move.
  * @returns null when it was stopped
  * @throws StartupError with what to do
  */
@@ -152,7 +152,7 @@ async function hasSchema(pool: Pool): Promise<boolean> {
   return row?.isThere === true;
 }
 
-/** What is copied lacks indexes, which an upgrade would take for granted. */
+/** An unfinished copy lacks indexes, which an upgrade would take for granted. */
 async function refuseEarlierCopy(pool: Pool, place: string): Promise<void> {
   if ((await readMoveMark(pool))?.role !== "arriving") return;
   const [row] = await pool.read<{ schema: number }>("select count(*)::int as schema from migration");
@@ -170,7 +170,7 @@ async function refuseOthersTables(pool: Pool, place: string): Promise<void> {
   );
 }
 
-/** What both have, in SQLite's order of columns, with the types of PostgreSQL. */
+/** The tables that both sides have, with SQLite's column order and PostgreSQL's types. */
 async function tablesOf(client: Database, pool: Pool): Promise<Table[]> {
   const rows = await pool.read<{ table: string; name: string; type: ColumnType }>(
     `select relname::text as "table", attname::text as name, format_type(atttypid, null) as type
@@ -194,7 +194,7 @@ async function tablesOf(client: Database, pool: Pool): Promise<Table[]> {
   });
 }
 
-/** What ends it for good is said in words; what was copied stays, and the next one goes on. */
+/** Turns the errors that end a move into plain words; what was copied stays, and the next move continues from there. */
 async function explained<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,12 +1,12 @@
 import { type Cell, type Column, type ColumnType, keyColumns, type Row, type Table, type TableName } from "./tables.ts";
 
-/** How a table of the common form lies in PostgreSQL: what it is written to, and what it is read from. */
+/** How a table in the common form is laid out in PostgreSQL: what it is written to, and what it is read from. */
 
 export interface Part {
   readonly into: string;
-  /** Its columns, each with that of the table that goes there. */
+  /** Its columns, each with the table column that goes there. */
   readonly columns: readonly PartColumn[];
-  /** Which rows go there; all by default. */
+  /** Which rows go there; by default all. */
   takes?(row: Row): boolean;
 }
 
@@ -14,12 +14,12 @@ interface PartColumn {
   readonly name: string;
   /** Null: 0 goes there. */
   readonly from: string | null;
-  /** Of that 0. @default smallint */
+  /** Type of that 0. @default smallint */
   readonly type?: ColumnType;
 }
 
 const statePending = 0;
-/** Of the lane that counts; what is moved is counted by the first one. */
+/** Slot of the lane that counts; what is moved is counted by the first one. */
 const slot = { name: "slot", from: null };
 
 export function partsOf(table: Table): Part[] {
@@ -52,7 +52,7 @@ export function partsOf(table: Table): Part[] {
           columns: without("state", "finished_at"),
           takes: (row) => row[state] === statePending && row[dueAt] !== null,
         },
-        // What is held back is due at 0, and the owner 0 has it.
+        // Records that are held back are due at 0 and belong to owner 0.
         {
           into: "pending",
           columns: [
@@ -78,7 +78,7 @@ const failureCountView = `select tenant_key, failure_key, hour, sum(waiting)::bi
     max(last_failed_at) as last_failed_at
   from failure_count group by tenant_key, failure_key, hour having sum(waiting) <> 0 or sum(failed) <> 0`;
 
-/** Selects the rows of a table as they are in the common form, in no order. Of a chart's minute the parts are still apart. */
+/** Selects the rows of a table in the common form, unordered. The histograms of a chart's minute are not merged yet. */
 export function viewOf({ name, columns }: Table): string {
   const names = columns.map((column) => column.name);
   switch (name) {
@@ -99,7 +99,7 @@ export function viewOf({ name, columns }: Table): string {
     case "refused_events":
       return `select tenant_key, month, reason, sum(events)::bigint as events
         from refused_events group by tenant_key, month, reason`;
-    // Without what the janitor would remove.
+    // Leaves out what the janitor would remove.
     case "failure_count":
       return failureCountView;
     case "failure_group":
@@ -121,7 +121,7 @@ export function viewOf({ name, columns }: Table): string {
   }
 }
 
-/** Of one of the two tables in which records are. */
+/** Selects from one of the two tables that hold records. */
 export function recordsText(names: readonly string[], from: "pending" | "delivery"): string {
   const absent: Record<string, string> =
     from === "pending"
@@ -138,23 +138,23 @@ export function recordsText(names: readonly string[], from: "pending" | "deliver
   return `select ${names.map((name) => absent[name] ?? name).join(", ")} from ${from}`;
 }
 
-/** As the client gives them quickly: `bigint` would be a text. */
+/** The columns in a form that the client reads quickly: `bigint` would come as text. */
 export const selected = ({ columns }: Table): string =>
   columns.map(({ name, type }) => (type === "bigint" ? `${name}::float8 as ${name}` : name)).join(", ");
 
 export const rowOf = ({ columns }: Table, found: Readonly<Record<string, Cell>>): Row =>
   columns.map(({ name }) => found[name] ?? null);
 
-/** Columns by whose values the rows are in the order in which SQLite keeps them, where that is one; none has a null. */
+/** Columns that sort the rows in the order in which SQLite keeps them, if it has one; none contains a null. */
 export const orderOf = (name: TableName): readonly string[] =>
   name === "delivery" || name === "attempt" ? ["key"] : keyColumns(name);
 
 export const typeOf = (columns: readonly Column[], name: string) =>
   columns.find((column) => column.name === name)?.type ?? "bigint";
 
-/** A position as it stands in a statement that takes no parameters. */
+/** A position as a literal, for a statement that takes no parameters. */
 export function literal(value: string | number, type: ColumnType): string {
   if (typeof value === "number") return `${value}::${type}`;
-  // Whatever it has in it, and however the server reads quotes.
+  // Safe whatever the text contains, and however the server reads quotes.
   return `convert_from(decode('${Buffer.from(value).toString("hex")}', 'hex'), 'UTF8')`;
 }

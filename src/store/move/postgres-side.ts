@@ -30,8 +30,8 @@ import {
 type Found = Record<string, Cell>;
 
 /**
- * A database on which no node lives.
- * @param streams connections on which whole tables are read, in no time that anybody knows
+ * A database that no living node uses.
+ * @param streams connections on which whole tables are read, which may take any length of time
  */
 export function createPostgresSource(
   pool: Pool,
@@ -72,7 +72,7 @@ export function createPostgresSource(
   };
 }
 
-/** A database with today's schema, on which no node lives. */
+/** A database with the current schema that no living node uses. */
 export function createPostgresTarget(pool: Pool, place: string, from: string): Target & Searched {
   const partitions = createPartitions(pool);
 
@@ -89,7 +89,7 @@ export function createPostgresTarget(pool: Pool, place: string, from: string): T
       if (!(await isOwn(move))) {
         if ((await readMoveMark(pool)) !== null || (await hasRows(pool))) throw notEmpty(place);
         await pool.transact(async (tx) => {
-          // Two that come at once: the second one finds the table, and nothing of it is written.
+          // If two moves start at the same time, the second one finds that the table exists, and nothing of it is written.
           await tx.run(
             `create table move_progress
               (name text primary key, position text, rows bigint not null, checksum text not null, done boolean not null)`,
@@ -160,7 +160,7 @@ export function createPostgresTarget(pool: Pool, place: string, from: string): T
       }
       await pool.write("analyze");
       await pool.transact(async (tx) => {
-        // What was written before it need not have been on disk yet; with this one it is.
+        // What was written before may not have been on disk yet; after this commit it is.
         await tx.run("set local synchronous_commit = on");
         await tx.run("update move_progress set done = done");
       });
@@ -219,19 +219,19 @@ async function hasRows(pool: Pool): Promise<boolean> {
   return false;
 }
 
-/** A statement that reads whole tables, which no index helps. */
+/** Runs statements that read whole tables, for which indexes are of no use. */
 const unplanned = <T>(pool: Pool, work: (tx: Transaction) => Promise<T>): Promise<T> =>
   pool.transact(async (tx) => {
     for (const way of ["seqscan", "hashjoin", "mergejoin"]) await tx.run(`set local enable_${way} = on`);
     return work(tx);
   });
 
-/** Of each index that is made: sorted on disk they take longer. */
+/** Memory for each index build: sorting on disk takes longer. */
 const indexMemory = "128MB";
 
 /**
- * Written row by row, they take longer than the rows; made at the end, a few seconds for a million. What each one is made
- * by stays in the database, so that whoever goes on with the move can make it.
+ * Written row by row, indexes take longer than the rows; created at the end, they take a few seconds per million. The statement
+ * that creates each one is kept in the database, so that a resumed move can run it.
  */
 async function putIndexesOff(tx: Transaction): Promise<void> {
   await tx.run(
@@ -265,7 +265,7 @@ async function insert(tx: Transaction, table: Table, { into, columns }: Part, ro
 async function find(pool: Pool, table: Table, rows: readonly Row[]): Promise<readonly Row[]> {
   const keys = keyColumns(table.name);
   const given = keys.map((key, i) => `$${i + 1}::${typeOf(table.columns, key)}[]`);
-  // Without the offset, what is grouped is grouped as a whole, and searched from one end to the other for each key.
+  // Without the offset, grouped views are grouped as a whole, and the result is scanned from end to end for each key.
   const found = await pool.read<Found>(
     `select ${selected(table)} from unnest(${given.join(", ")}) as given(${keys.map((_, i) => `given_${i}`).join(", ")})
       cross join lateral (select * from (${viewOf(table)}) whole
@@ -276,7 +276,7 @@ async function find(pool: Pool, table: Table, rows: readonly Row[]): Promise<rea
   return hasLatencies(table) ? mergeLatencies(table, there) : there;
 }
 
-/** One statement for all that is left of a table: its rows have no index in this order, so they are sorted once. */
+/** One statement for all remaining rows of a table: no index has them in this order, so they are sorted once. */
 async function* batches(streams: Pool, table: Table, position: string | null): AsyncGenerator<Batch> {
   const order = orderOf(table.name);
   const places = order.map((name) => table.columns.findIndex((column) => column.name === name));
@@ -324,7 +324,7 @@ async function highestKeys(pool: Pool): Promise<ReadonlyMap<TableName, number>> 
   return highest;
 }
 
-/** Where records of each month go, made as their events are met. */
+/** The partitions for the records of each month, created as their events come up. */
 function createPartitions(pool: Pool) {
   const known: PartitionRange[] = [];
   let making: Promise<void> = Promise.resolve();
@@ -332,7 +332,7 @@ function createPartitions(pool: Pool) {
   const isKnown = (seq: number) => known.some(({ fromSeq, toSeq }) => seq >= fromSeq && seq < toSeq);
 
   async function make(seq: number): Promise<void> {
-    // What is in the way is another table's batch, which ends.
+    // If this fails, another table's batch is in the way, and that will end.
     while (!(await makePartitions(pool, "month", ingestedAtMs(seq))));
     known.push(partitionAt("month", ingestedAtMs(seq)));
   }

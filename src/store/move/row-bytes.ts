@@ -1,11 +1,11 @@
 import type { Cell, Column, ColumnType, Row } from "./tables.ts";
 
 /**
- * Rows in PostgreSQL's binary form: what COPY takes and gives, and what a checksum is made of. A cell is its length and its
- * bytes, or the length -1 for none. An insert with arrays took four times as long.
+ * Rows in PostgreSQL's binary format, which COPY reads and writes and checksums are computed from. A cell is its length and
+ * its bytes, or the length -1 for null. Inserting with arrays took four times as long.
  */
 
-/** Ids of the types, which PostgreSQL has never changed. */
+/** Type ids, which PostgreSQL has never changed. */
 const typeIds: Readonly<Record<ColumnType, number>> = {
   boolean: 16,
   bytea: 17,
@@ -20,19 +20,19 @@ const bytesOf16 = 2;
 const bytesOf32 = 4;
 const bytesOf64 = 8;
 const rangeOf32 = 2 ** 32;
-/** Of UTF-8, for a unit of UTF-16. */
+/** Most UTF-8 bytes per UTF-16 code unit. */
 const bytesPerUnit = 3;
-/** Of a cell with its type, if it is neither a text nor a byte string. */
+/** Room for a cell with its type, if it is neither text nor a byte string. */
 const cellRoom = 16;
 const firstRoom = 2 ** 16;
 
-/** Bytes that grow. */
+/** A growing byte buffer. */
 export class RowWriter {
   #bytes = Buffer.allocUnsafeSlow(firstRoom);
   #view = new DataView(this.#bytes.buffer);
   #length = 0;
 
-  /** Until something is written. */
+  /** What has been written; only valid until more is written. */
   written(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -59,7 +59,7 @@ export class RowWriter {
     this.#length += bytesOf32;
   }
 
-  /** With its length. */
+  /** Writes a cell with its length. */
   cell(cell: Cell, type: ColumnType): void {
     if (cell === null) this.int32(absent);
     else if (typeof cell === "number") this.#number(cell, type);
@@ -106,7 +106,7 @@ export class RowWriter {
 const yes = Uint8Array.of(1);
 const no = Uint8Array.of(0);
 
-/** As PostgreSQL's `record_send` writes a row of these columns. */
+/** Writes a row of these columns as PostgreSQL's `record_send` does. */
 export function writeRecord(writer: RowWriter, columns: readonly Column[], row: Row): void {
   writer.int32(columns.length);
   for (const [i, { type }] of columns.entries()) {
@@ -116,7 +116,7 @@ export function writeRecord(writer: RowWriter, columns: readonly Column[], row: 
 }
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0", "latin1");
-/** No flags, and nothing more of a header. */
+/** No flags, and no header extension. */
 const header = Buffer.concat([signature, Buffer.alloc(bytesOf64)]);
 const end = -1;
 
@@ -127,7 +127,7 @@ export class CopyWriter extends RowWriter {
     this.raw(header);
   }
 
-  /** Begins one of so many cells. */
+  /** Begins a row with this many cells. */
   row(cells: number): void {
     this.int16(cells);
   }
@@ -138,7 +138,7 @@ export class CopyWriter extends RowWriter {
   }
 }
 
-/** The rows of a `copy … to stdout (format binary)`, whose chunks end anywhere. */
+/** The rows of a `copy … to stdout (format binary)`, whose chunks may end anywhere. */
 export async function* readCopy(
   chunks: AsyncIterable<Uint8Array>,
   columns: readonly Column[],
@@ -155,7 +155,7 @@ export async function* readCopy(
   }
 }
 
-/** Rows that are whole, and where the next one begins. */
+/** The complete rows, and where the next one begins. */
 function readRows(bytes: Buffer, from: number, columns: readonly Column[]): { rows: Row[]; next: number } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const rows: Row[] = [];

@@ -21,7 +21,7 @@ import {
   tableNames,
 } from "./tables.ts";
 
-/** A database file, as whoever has its folder's lock opened it. */
+/** A database file, opened by the holder of its folder's lock. */
 export function createSqliteSource(client: Database, place: string, newMove: () => string): Source & Sampled {
   const { batches, sample } = createReader(client);
   return {
@@ -64,14 +64,14 @@ export const usedMeanwhile = (place: string) =>
       "Try: stop it, empty the new place, and run postrider move again.",
   );
 
-/** Of pages: with as much an index is sorted in memory at a time. */
+/** Page cache: also how much of an index is sorted in memory at a time. */
 const cacheKib = 64 * 1024;
-/** Of the log, until it is copied back. */
+/** How long the log gets before it is copied back. */
 const logPages = 20_000;
 
 /**
- * For as long as it is filled. A commit is not waited for, and yet a crash of the machine loses the last ones at most: before
- * the log is copied back, it is on disk.
+ * Settings while the database is being filled. Commits are not synced, yet a crash of the machine loses at most the last ones:
+ * the log is on disk before it is copied back.
  */
 const settingsOfCopying = [
   "foreign_keys = off",
@@ -156,7 +156,7 @@ export function createSqliteTarget(client: Database, place: string, from: string
       const query = client.query<{ name: string; text: string }, []>("select name, text from move_index order by name");
       for (const { name, text } of query.all()) {
         onIndex(name);
-        // Whoever watches it sees which one.
+        // Lets the caller show which one.
         await Bun.sleep(0);
         client.transaction(() => {
           client.run(text);
@@ -205,8 +205,8 @@ export function createSqliteTarget(client: Database, place: string, from: string
 }
 
 /**
- * Written row by row, an index whose order is another than that of the rows takes twice the time of the rows. Unique ones
- * stay, as they belong to small tables.
+ * Written row by row, an index that is not in the order of the rows takes twice as long as the rows. Unique ones stay, as they
+ * belong to small tables.
  */
 function putIndexesOff(client: Database): void {
   client.run("create table move_index (name text primary key, text text)");
@@ -230,16 +230,16 @@ const miscountedText = `
    where tenant.deleted_at is null and (u.pending, u.delivered, u.failed, u.skipped)
      <> (coalesce(c.pending, 0), coalesce(c.delivered, 0), coalesce(c.failed, 0), coalesce(c.skipped, 0))`;
 
-/** Whether SQLite remembers the highest key that the table ever had. */
+/** Whether SQLite remembers the highest key the table has ever had. */
 const countsKeys = (client: Database, name: string): boolean =>
   client.query("select 1 from sqlite_schema where name = ?1 and sql like '%autoincrement%'").get(name) !== null;
 
 const countRows = (client: Database, name: string): number =>
   client.query<{ n: number }, []>(`select count(*) as n from ${name}`).get()?.n ?? 0;
 
-/** Reads tables in the order of row numbers, which every table has. */
+/** Reads tables by row number, which every table has. */
 function createReader(client: Database) {
-  /** After which numbers its batches began, of a table that was read from its beginning. */
+  /** For each table that was read from its beginning, the row numbers after which its batches began. */
   const starts = new Map<TableName, number[]>();
 
   function* batches(table: Table, position: string | null): Generator<Batch> {
@@ -266,7 +266,7 @@ function createReader(client: Database) {
     batches,
     *sample(table: Table, atLeast: number): Generator<readonly Row[]> {
       const begun = startsOf(table);
-      // Those of the last batch may be few.
+      // The last batch may have only a few rows.
       const ofEach = Math.ceil(atLeast / Math.max(begun.length - 1, 1));
       for (const [i, start] of begun.entries()) {
         let after = start;

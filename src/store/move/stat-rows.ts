@@ -3,7 +3,7 @@ import type { Row, Table } from "./tables.ts";
 
 export const hasLatencies = ({ name }: Table): boolean => name === "stat" || name === "webhook_stat";
 
-/** Several nodes count the same minute; here they are one. Their histograms come as lines. */
+/** Several nodes may have counted the same minute; this merges their histograms, which come one per line. */
 export function mergeLatencies({ columns }: Table, rows: readonly Row[]): Row[] {
   const place = columns.findIndex(({ name }) => name === "latency");
   return rows.map((row) => {

@@ -1,4 +1,4 @@
-/** What is moved, in the one form that both backends are read in and written from: a row as PostgreSQL has it. */
+/** What is moved, in the common form that both backends are read into and written from: rows as PostgreSQL stores them. */
 
 export type ColumnType = "bigint" | "integer" | "smallint" | "boolean" | "text" | "bytea";
 
@@ -12,7 +12,7 @@ export type Cell = number | string | boolean | Uint8Array | null;
 export type Row = readonly Cell[];
 
 export interface Table {
-  /** As SQLite has it. */
+  /** Its name in SQLite. */
   readonly name: TableName;
   readonly columns: readonly Column[];
 }
@@ -55,35 +55,35 @@ export const tableNames = [
 ] as const;
 export type TableName = (typeof tableNames)[number];
 
-/** Stay where they are: what a backend knows of itself, and the master key's test, which the other one writes anew. */
+/** Tables that stay where they are: what a backend knows about itself, and the master key check, which the other one rewrites. */
 export const ownTables = ["lane", "vault_check"] as const;
 
-/** Columns that only one backend has, and can make. */
+/** Columns that only one backend has, and can generate. */
 export const ownColumns: Partial<Record<TableName, readonly string[]>> = {
   event: ["checksum"],
   delivery: ["filed"],
 };
 
-/** How far a table is copied. */
+/** How far a table has been copied. */
 export interface Progress {
-  /** JSON: where the source goes on; null: at the beginning. */
+  /** JSON: where the source resumes; null: from the beginning. */
   readonly position: string | null;
   readonly rows: number;
-  /** Of all rows so far (`checksum.ts`). */
+  /** Checksum of all rows so far (`checksum.ts`). */
   readonly checksum: bigint;
   readonly isDone: boolean;
 }
 
 export const untouched: Progress = { position: null, rows: 0, checksum: 0n, isDone: false };
 
-/** Rows of a batch, which with how far it got is one transaction. */
+/** Rows per batch, which is written in one transaction together with its progress. */
 export const batchRows = 10_000;
-/** A batch ends with the row that has brought it there: payloads may be large. */
+/** A batch ends with the row that brings it to this size: payloads may be large. */
 export const batchBytes = 8 * 2 ** 20;
 
 export interface Batch {
   readonly rows: readonly Row[];
-  /** After the last of them. */
+  /** The position after the last of them. */
   readonly position: string | null;
 }
 
@@ -94,16 +94,16 @@ export interface Source {
   count(table: Table): Promise<number>;
   /** Rows from a position on, in an order that never changes. */
   read(table: Table, position: string | null): AsyncIterable<Batch>;
-  /** Highest key that each table ever gave, where no key is given twice. */
+  /** The highest key that was ever used in each table that never reuses keys. */
   highestKeys(): Promise<ReadonlyMap<TableName, number>>;
   /**
-   * Marks the beginning.
-   * @param isArriving whether a move is still under way at that place
-   * @returns the id of the move: that of the last one, if it did not end
-   * @throws StartupError when the data is somewhere else by now
+   * Marks the start of a move.
+   * @param isArriving whether a move is still in progress at that place
+   * @returns the id of the move; that of the last one if it was not finished
+   * @throws StartupError when the data has already been moved elsewhere
    */
   leave(place: string, isArriving: (move: string) => Promise<boolean>): Promise<string>;
-  /** Marks the end: no server starts on it from now on. @throws StartupError when one did meanwhile */
+  /** Marks the end of a move: no server starts on it from now on. @throws StartupError when one did in the meantime */
   markLeft(move: string): Promise<void>;
 }
 
@@ -111,39 +111,39 @@ export interface Source {
 export interface Target {
   readonly place: string;
   isArriving(move: string): Promise<boolean>;
-  /** Takes it for this move, if it is empty or the move's own. @throws StartupError when it is neither */
+  /** Reserves the place for this move, if it is empty or already the move's own. @throws StartupError when it is neither */
   arrive(move: string): Promise<ReadonlyMap<string, Progress>>;
   /**
-   * Writes rows and how far the table is then, in one transaction.
-   * @param before how far it was
-   * @throws StartupError when it was further, as another move writes to it
+   * Writes rows and the table's new progress, in one transaction.
+   * @param before the progress so far
+   * @throws StartupError when it is already further, because another move writes to it
    */
   write(table: Table, rows: readonly Row[], before: Progress, after: Progress): Promise<void>;
-  /** Makes the indexes of large tables, which the copying does without. */
+  /** Creates the indexes of large tables, which copying does without. */
   index(onIndex: (name: string) => void): Promise<void>;
-  /** Rows and their checksum as they are there. */
+  /** The number of rows and their checksum, as they are there. */
   sum(table: Table): Promise<{ rows: number; checksum: bigint }>;
-  /** What is written at the end: keys go on above the highest. All of it is on disk then. @throws StartupError */
+  /** Writes what comes last: new keys continue above the highest. Then everything is on disk. @throws StartupError */
   settle(highestKeys: ReadonlyMap<TableName, number>): Promise<void>;
-  /** Ids of accounts that live, and whose counters are not what their records say. */
+  /** Ids of accounts that are not deleted and whose counters do not match their records. */
   miscounted(): Promise<readonly string[]>;
-  /** A server may start on it. */
+  /** Marks the copy as complete: a server may start on it. */
   markArrived(): Promise<void>;
 }
 
-/** The side, of the two, that gives rows from all over a table. */
+/** The one of the two sides that supplies rows from all over a table. */
 export interface Sampled {
-  /** At least so many, or all. */
+  /** At least this many, or all. */
   sample(table: Table, atLeast: number): Iterable<readonly Row[]>;
 }
 
-/** And the one in which they are looked for. */
+/** The other side, in which they are looked up. */
 export interface Searched {
   /** The rows with these keys, in any order. */
   find(table: Table, rows: readonly Row[]): Promise<readonly Row[]>;
 }
 
-/** Columns by which a row is found; SQLite's primary keys. */
+/** Columns by which a row is looked up; SQLite's primary keys. */
 export const keyColumns = (name: TableName): readonly string[] => keys[name] ?? ["key"];
 
 const keys: Partial<Record<TableName, readonly string[]>> = {
@@ -174,10 +174,10 @@ const keys: Partial<Record<TableName, readonly string[]>> = {
   inbox_delivery: ["tenant_key", "key"],
 };
 
-/** Their place in a row. */
+/** The positions of the key columns in a row. */
 export const keyPlaces = ({ name, columns }: Table): number[] =>
   keyColumns(name).map((key) => columns.findIndex((column) => column.name === key));
 
-/** Labels are texts with any character in SQLite, and JSON in PostgreSQL. */
+/** Labels are text with arbitrary characters in SQLite, and JSON in PostgreSQL. */
 export const isLabel = (table: TableName, column: string): boolean =>
   (table === "replay" && column === "label") || (table === "replay_label" && column === "text");

@@ -6,7 +6,7 @@ import { endOfLog, readLogFrames } from "./log-frames.ts";
  * Whether Litestream has copied a commit that never completed, and has then restarted the log before this start could clear
  * the commit from it (`log-tail.ts`). It is still visible in what is left of the previous log:
  *
- *   log:  │ since it was restarted │ what is left of the previous one … batch 41 │ … batch 42 │      database: batch 41
+ *   log:  │ since the restart │ what is left of the previous one … batch 41 │ … batch 42 │      database: batch 41
  *
  * Each commit increments the batch number, so a number that the database has not reached is from a commit that never completed.
  */
