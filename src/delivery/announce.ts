@@ -19,12 +19,12 @@ export interface AnnounceDeps {
   metrics: Metrics;
   log: Log;
   failureLog: FailureLog;
-  /** A run that a replay began has ended. */
+  /** A run started by a replay has ended. */
   onReplayedRunEnded(replay: ReplayRef, tenantId: string): void;
 }
 
 /**
- * Tells everybody who wants to know, after it is on disk: the tenant's streams, the statistics, the metrics, the log.
+ * Announces what is now on disk to everything that wants to know: the tenant's streams, the statistics, the metrics, the log.
  */
 export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplayedRunEnded }: AnnounceDeps) {
   return {
@@ -39,7 +39,7 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplay
       }
     },
 
-    /** @param events of the request; one, if it could not be read */
+    /** @param events number of events in the request; 1 if it could not be read */
     refused(tenantKey: number, error: DomainError, events: number): void {
       const reason = refusalReasonOf(error);
       if (reason !== null) stats.refused(tenantKey, reason, events);
@@ -76,7 +76,7 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplay
   };
 }
 
-/** All that is known of an attempt, in one line: whoever looks for a delivery finds it by any of these. */
+/** Everything known about an attempt, in one line, so that a delivery can be found by any of these fields. */
 function traceOf({ delivery, attempt, next }: Settlement, kind: "settled" | "superseded"): LogFields {
   return {
     outcome: kind === "superseded" ? "superseded" : next.kind,

@@ -14,31 +14,31 @@ import { judge, type Verdict } from "./verdict.ts";
 
 /** How one attempt went, for the dispatcher. */
 export interface Delivered {
-  /** `aborted`: the attempt was broken off by us and did not happen, as far as the record goes. */
+  /** `aborted`: we broke the attempt off; as far as the record goes, it never happened. */
   readonly kind: "settled" | "superseded" | "gone" | "aborted";
   /** Whether the webhook answered at all. */
   readonly answered: boolean;
   readonly next: NextStep | null;
-  /** Resolves when the connection is free again, if the body of the answer is still coming. */
+  /** Resolves when the connection is free again, if the body of the answer is still arriving. */
   readonly connectionFree: Promise<void> | null;
-  /** The next delivery of its line is due. */
+  /** The next delivery in its ordered line is due. */
   readonly hasReleased?: boolean;
 }
 
-/** What the dispatcher knows of the way to a webhook, asked until the last moment. */
+/** What the dispatcher knows about the route to a webhook; consulted right up to the last moment. */
 export interface Route {
-  /** Breaks off what is in flight: the account is deleted. */
+  /** Aborts what is in flight: the account has been deleted. */
   readonly signal: Interruption;
   /** Nothing more may start: the webhook was removed, or the account is suspended. */
   isClosed(): boolean;
-  /** Something waits for the end of this attempt: for its place, or its turn. */
+  /** Something is waiting for this attempt to end: for its place, or for its turn. */
   isAwaited(): boolean;
 }
 
 /** Called for every attempt once it is on disk. */
 export type Announce = (settlement: Settlement, kind: "settled" | "superseded") => void;
 
-/** A body that is later than this after its head is logged later: the verdict does not wait for it. */
+/** A body that takes longer than this after its head is logged later: the verdict does not wait for it. */
 const bodyGraceMs = 100;
 
 /** Pause before retrying to record an outcome that the store did not accept. */
@@ -52,11 +52,11 @@ export interface DeliverDeps {
   store: Pick<Store, "settle" | "completeResponseBody">;
   retry: RetryPolicy;
   announce: Announce;
-  /** The store takes no writes (true) or takes them again (false): until then nothing new should start. */
+  /** The store has stopped taking writes (true) or takes them again (false); in between, nothing new should start. */
   onStorageStalled?(stalled: boolean): void;
 }
 
-/** One attempt, from the record to the record: build, sign, send, judge, settle, announce. */
+/** One attempt, from record to record: build, sign, send, judge, settle, announce. */
 export function createDeliver(deps: DeliverDeps) {
   const { clock, signers, headerVault, sender, store, retry, announce } = deps;
 
@@ -65,7 +65,7 @@ export function createDeliver(deps: DeliverDeps) {
     const material = found instanceof Promise ? await found : found;
     const headers = headerVault.open(delivery.tenantId, delivery.sealedHeaders);
     const startedAt = clock.now();
-    // Nothing may be awaited between this look and the sending: no attempt starts to a webhook that has been removed.
+    // Nothing may be awaited between this check and the send: no attempt starts to a webhook that has been removed.
     if (route.isClosed()) return broken;
     const outcome = await sender.send({ delivery, material, headers, now: startedAt }, route.signal);
     if (outcome.kind === "no-response" && outcome.cause === "interrupted") return broken;
@@ -81,7 +81,8 @@ export function createDeliver(deps: DeliverDeps) {
     } catch (error) {
       settled = await settleLater(deps, settlement, isAwaited, error);
     }
-    // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
+    // Whatever is in the attempt log is announced, even for a record that a replay has replaced; a deleted account has
+    // nothing there.
     if (settled.attempt !== null) announce(settlement, settled.kind === "settled" ? "settled" : "superseded");
     const connectionFree = body && !body.ended ? logRest(deps, settled.attempt, body) : null;
     const { kind, hasReleased = false } = settled;
@@ -106,9 +107,9 @@ function toAttempt(outcome: Outcome, verdict: Verdict, startedAt: number): Settl
 }
 
 /**
- * Records an outcome that the store did not accept, however long the disk is full: forgetting it would mean to send the event
- * again. The attempts in flight are bounded, and so is what waits here.
- * @throws what the store says, unless it is that it takes no writes now
+ * Keeps trying to record an outcome that the store did not accept, however long the disk stays full: forgetting it would
+ * mean sending the event again. Attempts in flight are bounded, and so is what waits here.
+ * @throws whatever the store throws, unless it only says that it takes no writes right now
  */
 async function settleLater(
   { store, clock, onStorageStalled }: DeliverDeps,
@@ -145,6 +146,6 @@ async function logRest(
   const before = body.received().length;
   await body.done;
   if (attempt === null || body.received().length === before) return;
-  // The rest of a body is a convenience of the log: without it the attempt is still complete.
+  // The rest of a body is only a convenience for readers of the log: the attempt is complete without it.
   await store.completeResponseBody(attempt, body.received()).catch(() => {});
 }

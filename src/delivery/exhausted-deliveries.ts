@@ -3,14 +3,14 @@ import type { Clock } from "../lib/clock.ts";
 import type { Settlement } from "../store/deliveries.ts";
 import type { OwnNews, TellAccount } from "./own-events.ts";
 
-/** What an account is told about one webhook takes turns of this length. */
+/** An account is told about each webhook in turns of this length. */
 const turnMs = 60_000;
 
-/** Webhooks that are known to have failed for good, about 300 bytes each; of more of them nothing is told. */
+/** Webhooks remembered as having exhausted deliveries, about 300 bytes each; any beyond this number are not reported. */
 const maxWebhooks = 10_000;
 
 /**
- * A webhook of which a delivery has failed for good:
+ * A webhook with a delivery that has failed permanently:
  *
  *   ──a delivery fails──▶ told at once, then a turn: what fails in it is counted
  *                           └──it ends──▶ something was counted: that is told, and another turn begins
@@ -18,11 +18,11 @@ const maxWebhooks = 10_000;
  *                                   └──nothing else: the next success is told as that, and it is forgotten
  */
 interface Exhausted {
-  /** Since it was told last. */
+  /** Since the last report. */
   count: number;
-  /** Of the latest one. */
+  /** About the latest one. */
   news: OwnNews;
-  /** The latest delivery succeeded, and this is to be told of it. */
+  /** The latest delivery succeeded, and this is what to report about it. */
   success: OwnNews | null;
   /** Null: no turn is under way. */
   cancelTurn: (() => void) | null;
@@ -36,8 +36,8 @@ export interface ExhaustedDeliveries {
 }
 
 /**
- * Tells accounts of deliveries that have failed for good, and when one succeeds again: two events a minute for a webhook at
- * most.
+ * Tells accounts about deliveries that have failed permanently, and about the first success after that: at most two
+ * events a minute per webhook.
  */
 export function createExhaustedDeliveries({
   clock,

@@ -12,21 +12,23 @@ import type { Store } from "../store/store.ts";
 import { announceWebhook, type WebhookHub } from "../stream/webhook-change.ts";
 import type { TellAccount } from "./own-events.ts";
 
-/** What is known here of each webhook whose latest attempt failed. About 300 bytes each. */
+/** What is known here about each webhook whose latest attempt failed. About 300 bytes each. */
 interface Streak {
   readonly webhook: WebhookRef;
   since: number;
-  /** The latest failure that was heard of here: when it began, and when it was heard of. Null: others have heard of it. */
+  /**
+   * The latest failure seen by this process: when it began, and when we heard of it. Null: only other processes have seen one.
+   */
   latest: { readonly startedAt: number; readonly heardAt: number } | null;
-  /** The latest success that was told of after a failure had begun; null: none was. */
+  /** The latest success reported after a failure had begun; null: none. */
   wellAt: number | null;
-  /** When the deliveries that were answered 410 one after the other were heard of. */
+  /** When we heard of each delivery in the current run of 410 answers. */
   gone: readonly number[];
-  /** Lost to outages of our own since its failures were noted last. */
+  /** Time lost to outages of our own since its failures were last noted. */
   excusedMs: number;
-  /** The store knows that it fails. */
+  /** The store knows that it is failing. */
   isNoted: boolean;
-  /** Until then another failure changes nothing, but for a 410. */
+  /** Until then, another failure changes nothing unless it is a 410. */
   lookAt: number;
 }
 
@@ -36,26 +38,29 @@ interface Success {
 }
 
 /**
- * A webhook that fails now and then, and answers within this time, is never written: a success of one that is well, and
- * most failures, cost nothing but a look into memory.
+ * A webhook that fails now and then but recovers within this time is never written to the store: a success of a healthy
+ * one, and most failures, cost no more than a lookup in memory.
  */
 const unnotedMs = 60_000;
 
-/** Pause after the store could not be asked. */
+/** Pause after a failed read of the store. */
 const learnRetryMs = 5_000;
 
 export interface FailingWebhooks {
-  /** Learns which webhooks fail, and tries again later if the store cannot be asked. It is told of every change from now on. */
+  /**
+   * Learns which webhooks are failing, and tries again later if the store is unavailable. It must be told of every change
+   * from now on.
+   */
   start(): Promise<void>;
   /** Told of every attempt, once it is on disk. */
   attempted(settlement: Settlement): void;
-  /** What the store knows of a webhook, whoever found it out. It may be told after attempts that came later. */
+  /** What the store knows about a webhook, whichever process found it out. The news may arrive after that of later attempts. */
   stands(webhook: WebhookRef, standing: WebhookStands): void;
   forget(webhookKeys: readonly number[]): void;
   forgetTenant(tenantKey: number): void;
-  /** What others have noted meanwhile is not known. */
+  /** Forgets everything: what other processes have noted in the meantime is unknown. */
   forgetAll(): void;
-  /** Resolves when all that it was told of is noted. */
+  /** Resolves when everything it was told has been noted. */
   flush(): Promise<void>;
 }
 
@@ -66,30 +71,30 @@ export interface FailingWebhooksDeps {
   hub: WebhookHub;
   policy: DisablePolicy;
   tell: TellAccount;
-  /** Of a delivery that leaves this process: what an inbox takes says nothing of the network. */
+  /** Whether a delivery leaves this process: one to an inbox says nothing about the network. */
   isOutbound(delivery: Settlement["delivery"]): boolean;
 }
 
-/** Sees which webhooks fail, and has the store note it when it matters (`domain/failing-webhook.ts`). */
+/** Watches which webhooks fail, and has the store note it when it matters (`domain/failing-webhook.ts`). */
 export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhooks {
   const { store, clock, log, hub, policy, tell, isOutbound } = deps;
   const streaks = new Map<number, Streak>();
   const inTurn = createKeyedLock<number>();
   const underWay = new Set<Promise<void>>();
   let silence: Silence | null = null;
-  /** When to ask the store which webhooks fail; null: it is known. */
+  /** When to ask the store which webhooks are failing; null: already known. */
   let learnAt: number | null = 0;
-  /** Successes since it was asked, which its answer may not know of. Null: it is not being asked. */
+  /** Successes since the store was asked, which its answer may not include. Null: it is not being asked. */
   let heardMeanwhile: Map<number, Success> | null = null;
 
-  /** Of one webhook one after the other: a success is never noted before the failure that it ends. */
+  /** One note at a time per webhook: a success is never noted before the failure that it ends. */
   function note(webhookKey: number, action: () => Promise<void>): void {
-    // What could not be noted is once more by the next attempt.
+    // What could not be noted now is noted again with the next attempt.
     const report = (error: unknown) => log.write("warn", "webhook.unnoted", { error: messageOf(error) });
     inBackground(inTurn.run(webhookKey, action).catch(report));
   }
 
-  /** @returns whether failures count against those who receive */
+  /** @returns whether a failure counts against the receiver */
   function hear({ delivery, attempt }: Settlement): boolean {
     const before = silence;
     // An answer, as nearly always: there is nothing to find out.
@@ -130,7 +135,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
         if (!webhook) return;
         announceWebhook(hub, tenantId, webhook);
       } catch (error) {
-        // So the next success is noted.
+        // So that the next success is noted.
         const later = streaks.get(webhookKey);
         if (later) later.isNoted = true;
         else streaks.set(webhookKey, known(streak.webhook, streak.since, 0));
@@ -150,7 +155,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     streak.gone = isGone ? [...streak.gone, heardAt].slice(-mostGoneInARow) : [];
     const isRowKnown = Math.max(before, streak.gone.length) > 1 && before !== streak.gone.length;
     if (at < streak.lookAt && !isRowKnown) return;
-    // What comes while it is being noted waits for the next time.
+    // Failures that arrive while this one is being noted wait for the next time.
     streak.lookAt = at + unnotedMs;
     note(webhookKey, () => noteFailures(streak, tenantId, at));
   }
@@ -162,7 +167,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
       const noted = await store.noteFailures(ref, { since, at, goneInARow: gone.length, excusedMs }, policy);
       if (!noted) return;
       streak.isNoted = true;
-      // Otherwise a success was told of meanwhile, and what was noted is past.
+      // Otherwise a success was reported in the meantime, and what was noted is history.
       if (streak.wellAt === wellAt) {
         streak.since = noted.failing.since;
         streak.lookAt = noted.lookAgainAt;
@@ -197,15 +202,15 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     return streak;
   }
 
-  /** Of one that the store knows of. When its next failure matters is not known here. */
+  /** A streak that the store knows of. When its next failure will matter is not known here. */
   const known = (webhook: WebhookRef, since: number, goneInARow: number): Streak => ({
     ...{ webhook, since, latest: null, wellAt: null, gone: Array<number>(goneInARow).fill(since) },
     ...{ excusedMs: 0, isNoted: true, lookAt: since },
   });
 
   /**
-   * It was well then, and here it may have failed since: those failures count, and nobody else knows of them. Successes of
-   * this process come back so, too, and find nothing left of what was before them.
+   * The webhook was well at that time, but may have failed here since: those failures count, and no other process knows
+   * of them. This process's own successes come back this way too, and find nothing left from before them.
    */
   function keepLater(streak: Streak, wellAt: number): void {
     const { webhook, latest, gone } = streak;
@@ -221,7 +226,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   }
 
   async function learn(): Promise<void> {
-    // Of several at once one is enough, and what it has not seen is told.
+    // One read is enough for several callers, and changes that it does not see are reported to us.
     learnAt = null;
     const successes = new Map<number, Success>();
     heardMeanwhile = successes;

@@ -21,7 +21,7 @@ interface Failing {
   readonly tenantId: string;
   readonly url: string;
   readonly since: number;
-  /** In all. */
+  /** In total. */
   failures: number;
   /** Since its last line. */
   untold: number;
@@ -47,16 +47,16 @@ export interface FailureLogDeps {
 }
 
 /**
- * Says which webhooks fail and why, and not every attempt: 100,000 dead deliveries were 73 MB of log. The first failure of
- * a webhook is told at once; from then on each minute has one line for it, with the number of failures and the latest
- * reason, until a minute without any in which it took something: then one line says that, and it begins anew.
+ * Logs which webhooks fail and why, rather than every attempt: 100,000 dead deliveries were 73 MB of log. A webhook's
+ * first failure is logged immediately; from then on it gets one line a minute, with the number of failures and the latest
+ * reason, until a minute in which it did not fail and took something: then one line says so, and it starts over.
  *
  * A webhook is named by its id and its host. The rest of its URL may hold a token.
  */
 export function createFailureLog({ clock, log, store }: FailureLogDeps): FailureLog {
   const failing = new Map<number, Failing>();
   let isSummaryDue = false;
-  /** First failures since the last summary, and what was not said of them. */
+  /** First failures since the last summary, and what was left out of the log. */
   let firstLines = 0;
   let leftOut = { webhooks: 0, failures: 0 };
 
@@ -147,7 +147,10 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
     });
   }
 
-  /** Null when the webhook was removed meanwhile. The id is looked up here: no delivery needs to carry it for the log. */
+  /**
+   * Null if the webhook has been removed in the meantime. The id is looked up here so that deliveries need not carry it
+   * just for the log.
+   */
   async function idOf(tenantKey: number, webhookKey: number): Promise<string | null> {
     try {
       return (await store.webhooks(tenantKey)).find(({ key }) => key === webhookKey)?.id ?? null;
@@ -167,5 +170,5 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
 
 const hostOf = (url: string) => URL.parse(url)?.host ?? "";
 
-/** Reasons name the whole URL, for the tenant whose it is. */
+/** Reasons contain the whole URL, meant for the tenant it belongs to. */
 const withHostAlone = (reason: string, url: string) => reason.replaceAll(url, hostOf(url));

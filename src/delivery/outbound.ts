@@ -11,7 +11,10 @@ import { createSenderThread } from "./sender-thread.ts";
 /** The way out of this machine: where a delivery may go, and what takes it there. */
 export interface Network extends Sender {
   readonly policy: Omit<AddressPolicy, "avoid">;
-  /** Nothing goes to these from now on: where this server listens, and those that share its store. Costs little if they stay. */
+  /**
+   * From now on nothing goes to these: the listeners of this server and of those that share its store. Cheap if they have
+   * not changed.
+   */
   avoid(ownListeners: readonly Listener[]): void;
 }
 
@@ -19,9 +22,9 @@ export interface NetworkSettings {
   readonly localMode: boolean;
   readonly allowTargets: readonly string[];
   readonly blockTargets: readonly string[];
-  /** None: the system's. */
+  /** Empty: the system's. */
   readonly dnsServers: readonly string[];
-  /** Certificate authorities to trust beside the usual ones, PEM. */
+  /** Certificate authorities to trust in addition to the usual ones, PEM. */
   readonly extraCa: string | null;
   /** `http://user:password@host:port`; null: connections go straight to their hosts. */
   readonly deliveryProxy: string | null;
@@ -31,11 +34,11 @@ export interface NetworkDeps {
   settings: NetworkSettings;
   clock: Clock;
   log: Log;
-  /** Signs and sends on a thread of its own, by the system's clock; otherwise on this one, by the given clock. */
+  /** Signs and sends on a separate thread, by the system's clock; otherwise on this one, by the given clock. */
   ownThread: boolean;
   /** Told for each request whether it went out on a kept connection. */
   onConnection(reused: boolean): void;
-  /** Told of each attempt that was answered what it took beside its receiver, in ms; only with a thread of its own. */
+  /** Called for each answered attempt with the time it took apart from its receiver's, in ms; only with `ownThread`. */
   onOwnTime(delivery: DueDelivery, ownMs: number): void;
 }
 

@@ -1,9 +1,9 @@
 import type { OwnHeaders } from "../domain/webhook-headers.ts";
 import type { Vault } from "../lib/vault.ts";
 
-/** Seals the headers that tenants add to their deliveries, and opens them: they may hold secrets of receivers. */
+/** Seals the headers that tenants add to their deliveries, and opens them: they may hold receivers' secrets. */
 export interface HeaderVault {
-  /** Null: no header is no secret. */
+  /** Null if there are no headers: then there is nothing secret. */
   seal(tenantId: string, headers: OwnHeaders): Uint8Array | null;
   open(tenantId: string, sealed: Uint8Array | null): OwnHeaders;
 }

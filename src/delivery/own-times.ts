@@ -2,28 +2,28 @@ import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 
-/** What attempts that were answered took by us, beside their receivers, in a short stretch of time. */
+/** How much of our own time answered attempts took, apart from their receivers', over a short period. */
 export interface OwnTimes {
   readonly attempts: number;
   /** The sum, in ms. */
   readonly ownMs: number;
-  /** That of new events alone. */
+  /** The sum for new events alone. */
   readonly newOwnMs: number;
-  /** How long the stretch was, in ms. */
+  /** Length of the period, in ms. */
   readonly elapsedMs: number;
 }
 
 export type Attempted = Pick<DueDelivery, "eventSeq" | "attempts" | "replayKey">;
 
-/** An event is new for so long. */
+/** How long an event counts as new. */
 const newMs = 10_000;
 
-/** So long attempts are summed up. */
+/** Attempts are summed up over at least this long. */
 const lookEveryMs = 20;
 
 /**
- * Sums up what attempts took, for those who give way while it is long.
- * @returns to be told of each attempt that was answered, with what it took by us, in ms
+ * Sums up the own time of attempts, for consumers that give way while it is long.
+ * @returns a function to call for each answered attempt, with the own time it took, in ms
  */
 export function createOwnTimes(
   clock: Pick<Clock, "now" | "monotonicMs">,
@@ -49,15 +49,17 @@ export function createOwnTimes(
   };
 }
 
-/** What is sent once more, or was accepted long ago, is not new. */
+/** Retries, replays and events accepted long ago are not new. */
 const isNew = ({ eventSeq, attempts, replayKey }: Attempted, now: number) =>
   attempts === 0 && replayKey === null && now - ingestedAtMs(eventSeq) < newMs;
 
-/** At most, in one step; the next one should follow when attempts can tell of it, as long after as they take. */
+/**
+ * The most that one step changes. The next step should wait until attempts can show its effect, which takes as long as they do.
+ */
 const narrowing = 0.5;
 const widening = 1.1;
 
-/** One step: so much less as attempts are late. */
+/** One step down, in proportion to how late attempts are. */
 export const narrowed = (width: number, averageMs: number, lateMs: number) =>
   width * Math.max(lateMs / averageMs, narrowing);
 

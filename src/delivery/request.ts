@@ -11,23 +11,23 @@ import { type SignerMaterial, sign } from "./signature.ts";
 /** Rules, section 8: a label that takes more room than this is left out of the header. */
 const longestLabelBytes = 1024;
 
-/** What of a delivery goes into its request. */
+/** The parts of a delivery that go into its request. */
 export type Deliverable = Pick<
   DueDelivery,
   "url" | "eventId" | "tenantId" | "eventSeq" | "payload" | "trace" | "replayGroupId"
 >;
 
-/** A request with the delivery that it makes, for a transport that has to know whose it is. */
+/** A request together with the delivery it carries, for a transport that has to know whose it is. */
 export interface DeliveryRequest<Delivery extends Deliverable = DueDelivery> extends OutgoingRequest {
   readonly body: Buffer;
   readonly delivery: Delivery;
 }
 
 /**
- * The request of one attempt (specification, "Deliveries"): the payload's own bytes in an envelope without white space,
- * signed for the second in which it goes, because the signatures of Standard Webhooks hold that time.
- * @param own headers of the tenant's own
- * @param signEvent signs anew, or has done so for another webhook
+ * Builds the request of one attempt (specification, "Deliveries"): the payload's own bytes in an envelope without white
+ * space, signed for the second in which it goes out, because Standard Webhooks signatures contain that time.
+ * @param own the tenant's own headers
+ * @param signEvent signs, or reuses what was signed for another webhook
  */
 export function buildRequest<Delivery extends Deliverable>(
   delivery: Delivery,
@@ -59,7 +59,7 @@ export function buildRequest<Delivery extends Deliverable>(
   if (trace !== null) Object.assign(headers, traceHeaders(trace));
   const label = replayGroupId === null ? null : encodeLabel(replayGroupId);
   if (label !== null) headers["Service-Replay-Group"] = label;
-  // None of them has a name of ours.
+  // None of them has the name of one of ours.
   for (const [name, value] of own) headers[name] = value;
   return { url: delivery.url, headers, body, delivery };
 }

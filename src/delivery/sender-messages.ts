@@ -6,12 +6,12 @@ import type { AddressPolicyOptions } from "./network/address.ts";
 import type { Listener } from "./network/own-listeners.ts";
 
 /**
- * What `sender-thread.ts` and `sender-worker.ts` say to each other. Many attempts share a message, and what is said of each goes as
- * JSON: 15 orders and their answers take 40 µs of each thread that way, and 70 as objects that the runtime clones.
+ * What `sender-thread.ts` and `sender-worker.ts` say to each other. Many attempts share a message, and their details go
+ * as JSON: 15 orders and their answers take 40 µs of each thread that way, and 70 as objects that the runtime clones.
  */
 export type SenderMessage =
   | { kind: "open"; settings: SenderSettings }
-  /** Those that orders to come name for the first time. */
+  /** Signers that the orders to come name for the first time. */
   | { kind: "signers"; signers: readonly PackedSigner[] }
   | SendBatch
   /** Numbers of signers that no later order will name. */
@@ -25,7 +25,7 @@ export interface SenderSettings {
   policy: AddressPolicyOptions;
   /** @default the system's */
   dnsServers?: readonly string[];
-  /** Certificate authorities to trust beside the usual ones, PEM. */
+  /** Certificate authorities to trust in addition to the usual ones, PEM. */
   extraCa?: string;
   /** Holds a password. @default none */
   proxyUrl?: string;
@@ -47,7 +47,7 @@ export interface PackedSigner {
   secrets: readonly Uint8Array[];
 }
 
-/** What most orders have none of is left out. */
+/** Fields that most orders lack are left out. */
 export interface PackedOrder {
   id: number;
   url: string;
@@ -56,7 +56,7 @@ export interface PackedOrder {
   eventSeq: number;
   trace: TraceContext | undefined;
   replayGroupId: string | undefined;
-  /** Of the tenant's own. */
+  /** The tenant's own. */
   headers: OwnHeaders | undefined;
   /** Where its payload ends in `payloads`; it begins where the one before it ended. */
   payloadEnd: number;
@@ -65,16 +65,16 @@ export interface PackedOrder {
   now: number;
 }
 
-/** What the worker has to tell, gathered over one turn of its event loop. It goes as JSON. */
+/** What the worker has to report, gathered over one turn of its event loop. Sent as JSON. */
 export interface SenderNews {
   answers: readonly PackedAnswer[];
-  /** Bodies that had not ended when their heads were answered. */
+  /** Bodies that had not ended when their heads were reported. */
   bodies: readonly { id: number; body: PackedBytes }[];
   /** Requests that went out on a new connection, and on a kept one. */
   connections: { fresh: number; kept: number };
   /**
-   * For so long the thread worked since the news before the last: what was sent in the turn that ended with that may have had
-   * its answer since, and was read in this one.
+   * How long the thread was busy since the news before last: a request sent in the turn that ended with that news may
+   * have been answered since then, and its answer read only in this turn.
    */
   busyMs: number;
 }
@@ -93,5 +93,5 @@ export type PackedAnswer =
     }
   | { id: number; kind: "failed"; message: string };
 
-/** A character a byte (latin1): most bodies are short text, and many are empty. */
+/** One character per byte (latin1): most bodies are short text, and many are empty. */
 export type PackedBytes = string;

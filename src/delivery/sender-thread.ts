@@ -17,7 +17,7 @@ import type {
 } from "./sender-messages.ts";
 import type { SignerMaterial } from "./signature.ts";
 
-/** As many as the signers keep; about 1 KB each on the other side. */
+/** As many as `signers.ts` keeps; about 1 KB each on the other side. */
 const maxKnownSigners = 10_000;
 
 export interface SenderThreadDeps {
@@ -27,7 +27,10 @@ export interface SenderThreadDeps {
   log: Log;
   /** Told for each request whether it went out on a kept connection. */
   onConnection(reused: boolean): void;
-  /** Told of each attempt that was answered what it took beside its receiver: on the way there, in the thread's queues, and back. */
+  /**
+   * Called for each answered attempt with the time it took apart from its receiver's: on the way there, in the thread's
+   * queues, and back.
+   */
   onOwnTime(delivery: DueDelivery, ownMs: number): void;
 }
 
@@ -37,8 +40,8 @@ export interface SenderThread extends Sender {
 }
 
 /**
- * A sender on a thread of its own. Two signatures, TLS and HTTP are most of what an attempt costs, and none of it needs the
- * database: here it runs beside the event loop that accepts and records, which is what bounds the rate.
+ * A sender on its own thread. Two signatures, TLS and HTTP are most of what an attempt costs, and none of that needs the
+ * database: here it runs in parallel with the event loop that accepts and records, which is what limits the rate.
  *
  * What is ordered in one turn of the event loop goes over in one message, and answers come back the same way.
  */
@@ -63,7 +66,7 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
     return started;
   }
 
-  /** A defect of ours ended the thread. Its attempts may have arrived or not, so they are made again, by a new one. */
+  /** A bug of ours ended the thread. Its attempts may or may not have arrived, so they are made again, on a new one. */
   function recover(message: string): void {
     log.write("error", "sender.failed", { message });
     worker = null;
@@ -128,11 +131,11 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
     for (let i = 0; i < connections.kept; i++) onConnection(true);
     for (const answer of answers) {
       const attempt = underWay.get(answer.id);
-      // An attempt that was broken off here has been answered.
+      // An attempt that was broken off on this side already has its answer.
       if (!attempt) continue;
       if (answer.kind !== "responded" || answer.bodyEnded) underWay.delete(answer.id);
       if (answer.kind === "responded") {
-        // While the thread worked, the answer may have been there for as long.
+        // While the thread was busy, the answer may have been waiting for all of that time.
         onOwnTime(attempt.delivery, attempt.elapsedMs() - Math.max(answer.durationMs - busyMs, 0));
       }
       attempt.answer(answer);
@@ -172,7 +175,7 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
   };
 }
 
-/** A small view into a pool would be copied with all of the pool. */
+/** Posting a small view into a pool would copy the whole pool. */
 const copyOf = (bytes: Uint8Array) => new Uint8Array(bytes);
 
 /** One attempt as this side knows it. The abort listener is the object itself. */
@@ -219,7 +222,7 @@ class Attempt {
     this.body?.end(body);
   }
 
-  /** Without the other side: there is no answer, or no more of its body. */
+  /** Ends it without the other side: there is no answer, or no more of its body. */
   breakOff(cause: "interrupted" | "connection_reset", detail?: string): void {
     this.release();
     if (this.body) this.body.end(this.body.received());
@@ -231,7 +234,7 @@ class Attempt {
   }
 }
 
-/** Of an answer whose body was still coming: what had come with the head, until the rest is known. */
+/** The body of an answer that was still arriving: what came with the head, until the rest is known. */
 class LateBody implements BodyRead {
   ended = false;
   readonly done: Promise<void>;

@@ -19,7 +19,7 @@ import type {
 } from "./sender-messages.ts";
 import type { SignerMaterial } from "./signature.ts";
 
-/** The other end of `sender-thread.ts`. The build names this file as an entry point of its own. */
+/** The other end of `sender-thread.ts`. The build lists this file as a separate entry point. */
 declare const self: Worker;
 
 let transport: Transport | null = null;
@@ -28,7 +28,7 @@ const signers = new Map<number, SignerMaterial>();
 const sign = createRecentSignatures();
 const underWay = new NumberedValues<Recall>();
 
-/** Calls an order back. Its exchange is the only listener, so it is made in a tenth of the time of an `AbortController`. */
+/** Recalls an order. Its exchange is the only listener, so making one takes a tenth of the time of an `AbortController`. */
 class Recall implements Interruption {
   aborted = false;
   private listener: InterruptionListener | null = null;
@@ -55,8 +55,8 @@ interface Due {
 }
 
 /**
- * Requests that are made one after the other, some 45 µs each, before answers are read. When all 500 that can be under way
- * were, they stayed together from then on, on their way there and back, and each thread waited while the other worked.
+ * How many requests are made in a row, some 45 µs each, before answers are read. When all 500 that can be under way were made
+ * in a row, they stayed bunched together from then on, there and back, and each thread waited while the other worked.
  */
 const mostAtOnce = 32;
 const due: Due[] = [];
@@ -68,7 +68,7 @@ let failures: PackedAnswer[] = [];
 let bodies: { id: number; body: PackedBytes }[] = [];
 let connections = { fresh: 0, kept: 0 };
 let isTelling = false;
-/** Of this thread, in ms, since the last news, and between the two before. */
+/** How long this thread was busy, in ms: since the last news, and in the interval before it. */
 let busyMs = 0;
 let busyBeforeMs = 0;
 let answeringSince = 0;
@@ -110,7 +110,7 @@ function send({ orders, payloads }: SendBatch): void {
   if (!isSending) sendSome();
 }
 
-/** A turn's worth of what is due; the rest after the answers that have come meanwhile. */
+/** Makes one turn's worth of what is due; the rest follows after the answers that have arrived in the meantime. */
 function sendSome(): void {
   const startedAt = systemClock.monotonicMs();
   for (const one of due.splice(0, mostAtOnce)) void attempt(one);
@@ -138,7 +138,7 @@ async function attempt({ order, material, payload, recall }: Due): Promise<void>
   tellSoon();
 }
 
-/** At the end of this turn of the event loop, for all that came in it. */
+/** Reports at the end of this turn of the event loop, for everything that came in during it. */
 function tellSoon(): void {
   if (isTelling) return;
   isTelling = true;

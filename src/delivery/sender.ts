@@ -6,28 +6,28 @@ import { createRecentSignatures } from "./recent-signatures.ts";
 import { buildRequest } from "./request.ts";
 import type { SignerMaterial } from "./signature.ts";
 
-/** One attempt as it is ordered: what to deliver, what to sign it with, and the time that the signatures hold. */
+/** An order for one attempt: what to deliver, what to sign it with, and the time that the signatures contain. */
 export interface SendOrder {
   readonly delivery: DueDelivery;
   readonly material: SignerMaterial;
-  /** Of the tenant's own. */
+  /** The tenant's own. */
   readonly headers: OwnHeaders;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
 }
 
-/** Signs and sends: all of an attempt that needs no database. */
+/** Signs and sends: the part of an attempt that needs no database. */
 export interface Sender {
   /**
-   * Makes one attempt. A failure is a value, never a rejection; it rejects only for a request that cannot be written, which
-   * is a fault of the caller. Any number may be in flight.
+   * Makes one attempt. A failed attempt is a value, never a rejection; this rejects only for a request that cannot be
+   * written, which is the caller's fault. Any number may be in flight.
    */
   send(order: SendOrder, signal?: Interruption): Promise<Outcome>;
-  /** Ends every connection at once; attempts in flight, and later ones, come back as `aborted`. */
+  /** Ends every connection immediately; attempts in flight, and later ones, come back as `aborted`. */
   close(): void;
 }
 
-/** On this thread, by the clock and the connections of `transport`. `sender-thread.ts` does the same on another. */
+/** A sender on this thread, with the clock and the connections of `transport`. `sender-thread.ts` does the same on another. */
 export function createSender(transport: Transport): Sender {
   const sign = createRecentSignatures();
   return {

@@ -1,9 +1,9 @@
 /**
- * Signatures of deliveries (rules, section 8, "Signature"): ours over the request body, and beside it those of Standard
+ * Signatures of deliveries (rules, section 8, "Signature"): ours over the request body, alongside those of Standard
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks, version 1.0.0), which existing libraries verify.
  *
- * One Ed25519 key makes both: a body begins with `{` and the text that Standard Webhooks signs with the event id, so no
- * signature of the one kind can pass for one of the other.
+ * One Ed25519 key makes both: a body begins with `{`, and the text that Standard Webhooks signs begins with the event id,
+ * so neither kind of signature can pass for the other.
  */
 
 import {
@@ -15,7 +15,7 @@ import {
   sign as signBytes,
 } from "node:crypto";
 
-/** What a tenant's deliveries are signed with at present. */
+/** What a tenant's deliveries are currently signed with. */
 export interface SignerMaterial {
   /** Names the key pair in the `Service-Key-Id` header and in the tenant's JWK set. */
   keyId: string;
@@ -29,7 +29,7 @@ export interface SignerMaterial {
 export interface SignedContent {
   /** The event's id: `webhook-id`. Stable across attempts, so that receivers can drop duplicates. */
   eventId: string;
-  /** The request body, the very bytes that are sent. */
+  /** The request body, exactly the bytes that are sent. */
   body: Buffer;
   /** The time of this attempt, in whole seconds since the Unix epoch: `webhook-timestamp`. */
   timestampSeconds: number;
@@ -79,13 +79,13 @@ export function generateSigningKey(): SigningKeyPair {
 /** The fixed head of an Ed25519 private key in PKCS #8 (RFC 8410, section 7); the 32 bytes of the seed follow it. */
 const pkcs8Head = Buffer.from("302e020100300506032b657004220420", "hex");
 
-/** Makes a key for `sign` of a seed. It costs about as much as one signature, so keep the key. */
+/** Makes a key for `sign` from a seed. This costs about as much as one signature, so keep the key. */
 export function importPrivateKey(seed: Uint8Array): KeyObject {
   if (seed.length !== 32) throw new Error(`The seed of a signing key must be 32 bytes, not ${seed.length}`);
   return createPrivateKey({ key: Buffer.concat([pkcs8Head, seed]), format: "der", type: "pkcs8" });
 }
 
-/** A public key as it stands in the tenant's JWK set (RFC 8037, section 2; RFC 7517, section 4). */
+/** A public key as it appears in the tenant's JWK set (RFC 8037, section 2; RFC 7517, section 4). */
 export interface SigningJwk {
   kty: "OKP";
   crv: "Ed25519";
@@ -112,7 +112,7 @@ export const generateSecret = (): string => secretPrefix + randomBytes(32).toStr
 export function secretBytes(secret: string): Buffer {
   const encoded = secret.slice(secretPrefix.length);
   const bytes = Buffer.from(encoded, "base64");
-  // Buffer.from skips what is not base64, so only what reads back the same was base64.
+  // Buffer.from skips anything that is not base64, so only text that encodes back to itself was base64.
   const wellFormed = secret.startsWith(secretPrefix) && bytes.toString("base64") === encoded;
   if (!wellFormed || bytes.length < 24 || bytes.length > 64) {
     throw new Error(`A webhook secret must be "${secretPrefix}" followed by 24 to 64 bytes in base64`);

@@ -9,16 +9,16 @@ import { importPrivateKey, type SignerMaterial, secretBytes } from "./signature.
 /** Tenants whose keys are kept decrypted in memory; about 1 KiB each. */
 const maxCachedTenants = 10_000;
 
-/** Keys change by themselves (an activation, the end of an old secret), so nothing is kept for longer than this. */
+/** Keys change on their own (an activation, the end of an old secret), so nothing is kept for longer than this. */
 const cacheLifetimeMs = 60_000;
 
-/** The current secret and the one before it: each more would make every delivery's header longer. */
+/** The current secret and the one before it: every further one would make each delivery's header longer. */
 const maxSecrets = 2;
 
 /** What each tenant's deliveries are signed with, decrypted once and kept for a while. */
 export interface Signers {
   /**
-   * At once when it is in memory, which it is for all but the first delivery in a minute.
+   * Returns without a promise if the material is in memory, as it is for all but the first delivery in a minute.
    * @throws unauthenticated `account_gone`
    */
   materialFor(tenantKey: number, tenantId: string): SignerMaterial | Promise<SignerMaterial>;
@@ -50,7 +50,7 @@ export function createSigners({ store, vault, clock }: SignerDeps): Signers {
       store.signingKeys(tenantKey, now),
       store.signingSecrets(tenantKey, now),
     ]);
-    // When the clock has stepped back, an account's first key may lie ahead; it is published, so it signs all the same.
+    // If the clock was set back, an account's first key may lie in the future; it is published, so it signs anyway.
     const key = keys.find(({ activatesAt }) => activatesAt <= now) ?? keys.at(-1);
     if (!key) throw accountGone();
     const material: SignerMaterial = {

@@ -21,8 +21,8 @@ export function judge(outcome: Outcome, url: string): Verdict {
 }
 
 /**
- * A 4xx says that sending the same bytes again is pointless; everything else that is not a 2xx may pass with time, a
- * redirect too: receivers redirect to a maintenance page and come back.
+ * A 4xx says that sending the same bytes again is pointless; everything else that is not a 2xx may pass with time,
+ * redirects included: receivers redirect to a maintenance page and come back.
  */
 export function meaningOf(status: number): Verdict["kind"] {
   if (status >= 200 && status < 300) return "acknowledged";

@@ -15,9 +15,9 @@ import { nowhere, type Surroundings } from "./surroundings.ts";
 
 /**
  * Where a delivery may go: the defence against server-side request forgery (hazards, sections 1.1 and 1.2; rules,
- * sections 1 and 9). It judges twice. `checkUrl` judges the text before it is saved, which gives the tenant a reason at
- * once; `checkAddress` judges what is really dialled at every new connection, because a name that was public yesterday
- * may resolve to the inside today. Pure: nothing is resolved here.
+ * sections 1 and 9). It judges twice. `checkUrl` judges the text before it is saved, which gives the tenant a reason
+ * right away; `checkAddress` judges what is actually dialled, at every new connection, because a name that was public
+ * yesterday may resolve to an internal address today. Pure: nothing is resolved here.
  */
 export interface AddressPolicy {
   /** Judges a webhook URL as text, before it is saved and again before it is used. */
@@ -25,14 +25,15 @@ export interface AddressPolicy {
   /** Judges one IP address that would be dialled for `target`: the literal in its URL or one that its name resolved to. */
   checkAddress(address: string, target: DialTarget): AddressVerdict;
   /**
-   * Learns of this network what is needed to judge these addresses; undefined when it is known or not needed. Never rejects.
+   * Learns what must be known about this network to judge these addresses; undefined if that is already known or not
+   * needed. Never rejects.
    */
   learn(addresses: readonly string[]): Promise<void> | undefined;
-  /** Another number whenever the verdict on an address may be another one. */
+  /** A different number whenever the verdict on an address may have changed. */
   version(): number;
-  /** Own listeners, from now on, instead of those before: see `AddressPolicyOptions`. */
+  /** Replaces the own listeners from now on: see `AddressPolicyOptions`. */
   avoid(ownListeners: readonly Listener[]): void;
-  /** Whether a connection that is there may be used once more: it leads to another machine, or may lead to this one. */
+  /** Whether an open connection may be reused: it leads to another machine, or is allowed to lead to this one. */
   mayKeep(address: string): boolean;
 }
 
@@ -43,23 +44,23 @@ export interface Refusal {
   ok: false;
   /** snake_case word for logs and tests. */
   rule: string;
-  /** The rule and the remedy for the client, to follow the name of a field: "must …". Never names an address. */
+  /** The rule and the remedy for the client, worded to follow the name of a field: "must …". Never names an address. */
   message: string;
 }
 
-/** What of a URL decides about its addresses. A `URL` is one. */
+/** The parts of a URL that decide which addresses it may use. A `URL` is one. */
 export type DialTarget = Pick<URL, "protocol" | "hostname" | "port">;
 
 export interface AddressPolicyOptions {
-  /** Rules, section 1: http and loopback, but only as `localhost` or a loopback literal. */
+  /** Rules, section 1: allows http and loopback, but only as `localhost` or a loopback literal. */
   localMode: boolean;
-  /** Address ranges that are not public and still allowed, for http too (`POSTRIDER_ALLOW_TARGETS`). */
+  /** Ranges that are not public but allowed all the same, for http too (`POSTRIDER_ALLOW_TARGETS`). */
   allowTargets: readonly string[];
   /** Ranges to which nothing goes, whatever else is allowed (`POSTRIDER_BLOCK_TARGETS`). @default none */
   blockTargets?: readonly string[];
   /**
-   * Listeners and public URLs of this very server, and of those that share its store: delivering to them would be a loop.
-   * `AddressPolicy.avoid` names others, as a server that takes a free port knows it only once it listens.
+   * Listeners and public URLs of this server and of those that share its store: delivering to them would be a loop.
+   * `AddressPolicy.avoid` replaces them, since a server that takes a free port knows it only once it listens.
    */
   ownListeners: readonly Listener[];
 }
@@ -67,7 +68,7 @@ export interface AddressPolicyOptions {
 const maxUrlLength = 2048;
 /** RFC 1035, section 2.3.4, without the final dot. */
 const maxNameLength = 253;
-/** Letters, digits, hyphens inside (RFC 952, RFC 1123): what a certificate and a public DNS zone can have. */
+/** Letters, digits, inner hyphens (RFC 952, RFC 1123): what a certificate and a public DNS zone can contain. */
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Suffixes of names that only mean something on a private network (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and custom). */
@@ -122,7 +123,7 @@ export function createAddressPolicy(
     return asPort.ok ? { ok: true, url } : asPort;
   }
 
-  /** What the parser would hide or repair is refused before it parses. */
+  /** Refuses, before parsing, whatever the parser would hide or repair. */
   function checkText(input: string): AddressVerdict {
     if (input.length > maxUrlLength) return refuse("url_too_long", "must be at most 2,048 characters long");
     if (hasControlOrSpace(input)) {
@@ -158,7 +159,7 @@ export function createAddressPolicy(
     if (hasSuffix(name, unresolvableSuffixes)) {
       return refuse("host_special_use", "must have a host name that DNS can resolve, such as example.com");
     }
-    // On the operator's own network these names are the normal ones, and every address they resolve to is judged.
+    // On the operator's own network these names are normal, and every address they resolve to is judged.
     if (hasAllowedRanges) return allowed;
     if (labels.length === 1) {
       return refuse("host_single_label", "must have a full public host name, such as example.com");
@@ -178,7 +179,7 @@ export function createAddressPolicy(
   function checkAddress(address: string, target: DialTarget): AddressVerdict {
     const parsed = parseAddress(address);
     if (parsed === undefined) return notPublic();
-    // What stands for an IPv4 address is judged as that one too: no IPv6 range is a way around the rules for IPv4.
+    // An address that stands for an IPv4 address is judged as that one too: no IPv6 range is a way around the rules for IPv4.
     const faces = facesOf(parsed, surroundings.nat64.prefixes());
     if (faces.some(isNeverAllowed)) return notPublic();
     if (faces.some((face) => blockedRanges.some((range) => isInside(face, range)))) return blocked();
@@ -191,11 +192,11 @@ export function createAddressPolicy(
   }
 
   /**
-   * Whether the operator has opened the address. This machine itself is opened by a range of loopback alone, never by one
-   * that happens to lie around it (rules, section 16).
+   * Whether the operator has opened the address. Only a range of loopback itself opens this machine, never one that
+   * merely contains it (rules, section 16).
    */
   function isOpened(address: IpAddress): boolean {
-    if (address.range() === "unspecified") return false; // the kernel takes it for loopback
+    if (address.range() === "unspecified") return false; // the kernel treats it as loopback
     const isSelf = isLoopback(address);
     return allowedRanges.some((range) => isInside(address, range) && (!isSelf || isLoopbackRange(range)));
   }
@@ -245,7 +246,7 @@ const readRangeOf = (setting: string) => (text: string) => {
   }
 };
 
-/** C0 controls, space and DEL. The URL parser drops some of them without a word, so that two texts would name one host. */
+/** C0 controls, space and DEL. The URL parser drops some of them silently, so that two texts would name one host. */
 function hasControlOrSpace(input: string): boolean {
   for (let i = 0; i < input.length; i++) {
     const code = input.charCodeAt(i);
@@ -260,7 +261,7 @@ export function literalIn(hostname: string): string | undefined {
   return parseAddress(hostname) === undefined ? undefined : hostname;
 }
 
-/** The address in a URL that may be none. */
+/** The address in a text that may not be a URL. */
 export const literalInUrl = (input: string) => literalIn(URL.parse(input)?.hostname ?? "");
 
 function isLoopbackLiteral(hostname: string): boolean {
@@ -285,7 +286,7 @@ export function portOf({ protocol, port }: DialTarget): number {
   return protocol === "https:" ? 443 : 80;
 }
 
-/** One spelling for all forms of one listener. Loopback and "every interface" are one host: each reaches the other. */
+/** One spelling for all forms of one listener. Loopback and "every interface" count as one host: each reaches the other. */
 function listenerName(host: string): string {
   const bare = withoutTrailingDot(host.toLowerCase());
   if (bare === "localhost") return "loopback";

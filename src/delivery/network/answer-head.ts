@@ -1,9 +1,9 @@
 import type { AnswerHead } from "../../domain/delivery.ts";
 
-/** Of names and values together: a head may have 16 KB, and each attempt that fails keeps one. */
+/** Limit for names and values together: a head may be 16 KB, and each attempt that fails keeps one. */
 const keptCharacters = 4096;
 
-/** What is kept of the head of an answer: whole headers, in their order, as long as they fit (rules, section 7). */
+/** The part of an answer's head that is kept: whole headers, in order, while they fit (rules, section 7). */
 export function answerHeadOf(rawHeaders: readonly string[], address: string | undefined): AnswerHead {
   const headers: [string, string][] = [];
   let room = keptCharacters;

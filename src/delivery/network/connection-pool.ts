@@ -3,28 +3,28 @@ import { Connection } from "./connection.ts";
 import { createDialler, type Destination } from "./dialler.ts";
 import type { Tunnels } from "./tunnel.ts";
 
-/** The connections of deliveries. Each belongs to one scheme, host and port, and was judged when it was made. */
+/** The connections that deliveries use. Each belongs to one scheme, host and port, and was judged when it was made. */
 export interface ConnectionPool {
   /** A connection with nothing under way. `fresh`: a new one, which is not kept. */
   take(destination: Destination, fresh: boolean): Connection;
   /** How many are kept at the moment. */
   idle(): number;
-  /** Ends every connection, those in use too. */
+  /** Ends every connection, including those in use. */
   close(): void;
 }
 
 export interface ConnectionPoolOptions {
   clock: Clock;
-  /** Certificate authorities to trust beside the usual ones, PEM. */
+  /** Certificate authorities to trust in addition to the usual ones, PEM. */
   extraCa?: string;
   /**
-   * Over all hosts: an idle connection holds a descriptor and, with TLS, some 30 KB.
+   * Across all hosts: an idle connection holds a descriptor and, with TLS, some 30 KB.
    * @default 1_024
    */
   maxIdleConnections?: number;
-  /** Whether a connection to this address may be used once more. @default always */
+  /** Whether a connection to this address may be reused. @default always */
   mayKeep?: (address: string) => boolean;
-  /** By which every connection to another machine is made; null: each goes straight to its host. @default null */
+  /** They carry every connection to another machine; null: each goes straight to its host. @default null */
   tunnels?: Tunnels | null;
 }
 
@@ -44,7 +44,7 @@ export function createConnectionPool({
 }: ConnectionPoolOptions): ConnectionPool {
   const dial = createDialler({ tunnels, ...(extraCa !== undefined && { extraCa }) });
   const open = new Set<Connection>();
-  /** By origin; taken from the end and put back at the end, so the longest unused come first. */
+  /** By origin; taken from the end and returned to the end, so the longest unused come first. */
   const kept = new Map<string, Connection[]>();
   let idleConnections = 0;
   let cancelSweep: (() => void) | undefined;
@@ -69,7 +69,7 @@ export function createConnectionPool({
       if (at >= 0) removeIdle(connection.origin, ofHost, at);
     },
   };
-  /** Of those that are used once. */
+  /** Owner of those that are used only once. */
   const nobody = { keep: () => false, onGone: owner.onGone };
 
   function removeIdle(origin: string, ofHost: Connection[], at: number): void {
@@ -102,7 +102,7 @@ export function createConnectionPool({
       try {
         dial(destination, connection);
       } catch (error) {
-        // Not before the caller has sent its request, whose reader is to be told.
+        // Not before the caller has sent its request, whose reader must be told.
         queueMicrotask(() => connection.fail(error instanceof Error ? error : new Error(String(error))));
       }
       return connection;

@@ -2,23 +2,23 @@
 import { HTTPParser } from "node:_http_common";
 import type { Socket } from "node:net";
 
-/** Who sent the request that a connection has under way. */
+/** Receives the answer to the request that a connection has under way. */
 export interface AnswerReader {
-  /** An answer of 1xx; the final one follows. */
+  /** A 1xx answer; the final one follows. */
   onInformation(): void;
-  /** @param rawHeaders names and values in turn, as they came */
+  /** @param rawHeaders names and values alternating, as they came */
   onHead(status: number, rawHeaders: readonly string[]): void;
-  /** @param chunk a view, good for the time of the call */
+  /** @param chunk a view, valid only during the call */
   onBody(chunk: Uint8Array): void;
   /** The answer is complete. */
   onEnd(): void;
-  /** And all of the request was sent: the connection is no longer the reader's. */
+  /** The answer is complete and all of the request was sent: the connection no longer belongs to the reader. */
   onFree(): void;
-  /** The connection has gone before the answer was complete. */
+  /** The connection was lost before the answer was complete. */
   onGone(error: Error): void;
 }
 
-/** Whose the connection is while it has nothing under way. */
+/** Owns the connection while it has nothing under way. */
 export interface ConnectionOwner {
   /** Asked when an answer is complete. @returns whether the connection is kept for another request */
   keep(connection: Connection): boolean;
@@ -31,25 +31,25 @@ export interface RequestBytes {
   body: Uint8Array;
 }
 
-/** Of the status line and all headers. */
+/** For the status line and all headers together. */
 const maxHeadBytes = 16 * 1024;
 
 /**
- * What is read at once goes to the parser in pieces, and no further once the connection has been ended: the runtime reads
- * up to 512 KiB, and the parser works through what it is given whatever becomes of the request. A receiver that pours out
- * 1xx answers was heard 4,500 times before it was cut off at the hundredth, and 200 such attempts took 64 MB.
+ * Whatever one read returns goes to the parser in pieces, and no further once the connection has been ended: the runtime
+ * reads up to 512 KiB, and the parser works through all it is given, whatever becomes of the request. A receiver pouring
+ * out 1xx answers was heard 4,500 times before it was cut off at the hundredth, and 200 such attempts took 64 MB.
  */
 const pieceBytes = 4 * 1024;
 
-/** Up to here head and body leave in one write, which costs a copy and saves a call of the system. */
+/** Up to this size, head and body go out in one write, which costs a copy and saves a system call. */
 const maxCopiedBytes = 16 * 1024;
 
-/** The other end has closed the connection in order, but too soon. */
+/** The other end closed the connection cleanly, but too soon. */
 const hangUp = Object.assign(new Error("The other end hung up"), { code: "ECONNRESET" });
 
 /**
- * A connection to a receiver, which has one request under way at a time: HTTP/1.1 straight on the socket, with the parser
- * of the runtime (llhttp). Its `node:http` makes four streams and a dozen events of each request, at 20 of 32 µs.
+ * A connection to a receiver, with one request under way at a time: HTTP/1.1 straight on the socket, with the runtime's
+ * parser (llhttp). Its `node:http` turns each request into four streams and a dozen events, at 20 of 32 µs.
  *
  *   opened ──socket──▶ ready ──send──▶ under way ──answer complete, and all sent──▶ kept ──send──▶ …
  *                                          └──end, error, an answer that makes no sense──▶ over
@@ -58,9 +58,9 @@ export class Connection {
   isOver = false;
   /** Whether an earlier request was answered on it. */
   isReused = false;
-  /** Whether not one byte has come since the request went out. */
+  /** Whether not a single byte has arrived since the request went out. */
   heardNothing = true;
-  /** The owner's note. */
+  /** For the owner's use. */
   idleUntilMs = 0;
   private socket: Socket | undefined;
   private isReady = false;
@@ -100,7 +100,7 @@ export class Connection {
     };
   }
 
-  /** @param readyEvent "secureConnect" where TLS comes first: until the other end has proved who it is, it is sent nothing */
+  /** @param readyEvent "secureConnect" where TLS comes first: nothing is sent until the other end has proved who it is */
   attach(socket: Socket, readyEvent: "connect" | "secureConnect" | null): void {
     if (this.isOver) {
       socket.destroy();
@@ -115,7 +115,7 @@ export class Connection {
     else socket.once(readyEvent, () => this.onReady());
   }
 
-  /** To be called when nothing is under way. */
+  /** Call it only when nothing is under way. */
   send(request: RequestBytes, reader: AnswerReader): void {
     this.reader = reader;
     this.request = request;
@@ -125,7 +125,7 @@ export class Connection {
     if (this.isReady) this.write();
   }
 
-  /** Ends it at once. Its reader is not told. */
+  /** Ends it immediately, without telling its reader. */
   end(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -135,20 +135,20 @@ export class Connection {
     this.owner.onGone(this);
   }
 
-  /** Ends it at once, and tells its reader why. */
+  /** Ends it immediately, and tells its reader why. */
   fail(error: Error): void {
     const { reader } = this;
     this.end();
     reader?.onGone(error);
   }
 
-  /** Whether TLS is still being negotiated. `node:tls` keeps the field, without a place in its types. */
+  /** Whether TLS is still being negotiated. `node:tls` has the field but does not declare it in its types. */
   get isHandshaking(): boolean {
     const { socket } = this;
     return socket !== undefined && "secureConnecting" in socket && socket.secureConnecting === true;
   }
 
-  /** Of the other end. To ask for it is a call of the system. */
+  /** The other end's. Asking for it is a system call. */
   get remoteAddress(): string | undefined {
     this.address ??= this.socket?.remoteAddress;
     return this.address;
@@ -183,7 +183,7 @@ export class Connection {
   }
 
   private receive(chunk: Uint8Array): void {
-    // Nobody asked: what comes here would be taken for the answer to the next request.
+    // Unsolicited: it would be taken for the answer to the next request.
     if (this.reader === null) {
       this.end();
       return;
@@ -201,7 +201,7 @@ export class Connection {
   private parse(piece: Uint8Array): void {
     const error = this.parser.execute(piece);
     if (!(error instanceof Error)) return;
-    // An answer that is complete stays what it is, whatever follows it.
+    // A complete answer stands, whatever follows it.
     if (this.isComplete) this.mayBeKept = false;
     else this.fail(error);
   }
@@ -224,7 +224,7 @@ export class Connection {
     return 0;
   }
 
-  /** The other end sends no more: the end of an answer that did not say how long it is, or of the connection. */
+  /** The other end will send no more: that ends an answer that did not say how long it is, or the connection. */
   private onEnd(): void {
     const wasComplete = this.isComplete;
     if (this.reader === null) {
@@ -237,7 +237,7 @@ export class Connection {
     else if (!wasComplete) this.complete();
   }
 
-  /** A receiver may answer before it has read all; it gets the rest, as long as there is time. */
+  /** A receiver may answer before it has read everything; it still gets the rest while there is time. */
   private complete(): void {
     this.reader?.onEnd();
     if (this.isSent) this.free();
@@ -245,7 +245,7 @@ export class Connection {
 
   private free(): void {
     const { reader } = this;
-    // It may have been ended for what came: by its reader, within the parser.
+    // Its reader may have ended it because of what came, from within the parser.
     if (reader === null) return;
     this.reader = null;
     this.isReused = true;

@@ -20,7 +20,7 @@ export interface Destination {
 export interface DiallerOptions {
   /** Certificate authorities to trust beside the usual ones, PEM. */
   extraCa?: string;
-  /** By which every connection to another machine is made; null: each goes straight to its host. */
+  /** They carry every connection to another machine; null: each goes straight to its host. */
   tunnels: Tunnels | null;
 }
 
@@ -28,7 +28,7 @@ export interface DiallerOptions {
 export type Dial = (destination: Destination, connection: Connection) => void;
 
 /**
- * How long one address of several has to connect before the next one is tried; the last one has all the time that is
+ * How long one address of several has to connect before the next one is tried; the last one gets all the time that is
  * left. The runtime's 250 ms is less than a round trip around the world.
  */
 const addressTimeoutMs = 500;
@@ -39,7 +39,7 @@ const maxSessions = 512;
 export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
   const trust = trustIn(extraCa);
 
-  /** The latest TLS session of each origin: to resume it saves both sides half of a handshake. */
+  /** The latest TLS session of each origin: resuming it saves both sides half of a handshake. */
   const sessions = new Map<string, Buffer>();
 
   function secure({ origin, servername }: Destination, options: tls.ConnectionOptions): tls.TLSSocket {
@@ -50,7 +50,7 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
       if (sessions.size >= maxSessions) forgetOldest(sessions);
       sessions.set(origin, latest);
     });
-    // It may be the session that the other end does not like.
+    // The session itself may be what the other end rejects.
     socket.on("error", () => sessions.delete(origin));
     return socket;
   }
@@ -71,7 +71,7 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
 
   return (destination, connection) => {
     const { isSecure, host, port } = destination;
-    // Of a proxy, loopback would be its own machine's: what listens on this one is reached without it.
+    // To a proxy, loopback would be its own machine: what listens on this one is reached without it.
     if (tunnels === null || isLoopbackHost(host)) {
       dialDirectly(destination, connection);
       return;
@@ -79,7 +79,8 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
     tunnels.open({ host, port }, (error, way) => {
       if (error || !way) connection.fail(error ?? new Error("There is no way"));
       else if (connection.isOver) way.destroy();
-      // With the host, by which a certificate for a literal address is judged: else it would be judged by the proxy's.
+      // A certificate for a literal address is checked against the host, so pass it: otherwise it would be checked
+      // against the proxy's.
       else if (isSecure) connection.attach(secure(destination, { host, socket: way }), "secureConnect");
       else connection.attach(way, null);
     });
@@ -87,8 +88,8 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
 }
 
 /**
- * One context for all connections: as the `ca` option it would be parsed for each (790 handshakes/s, not 1,500).
- * `rejectUnauthorized` is said so that no environment unsays it.
+ * One context for all connections: passed as the `ca` option, it would be parsed for each one (790 handshakes/s, not
+ * 1,500). `rejectUnauthorized` is explicit so that nothing in the environment can turn it off.
  */
 function trustIn(extraCa: string | undefined): tls.ConnectionOptions {
   const trust = { rejectUnauthorized: true, minVersion: "TLSv1.2" } as const;

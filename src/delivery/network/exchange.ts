@@ -12,7 +12,7 @@ import { type BodyRead, ResponseBody } from "./response-body.ts";
 
 export interface OutgoingRequest {
   url: string;
-  /** `Host`, `Content-Length` and `Connection` are the transport's. */
+  /** `Host`, `Content-Length` and `Connection` are set by the transport. */
   headers: Readonly<Record<string, string>>;
   body: Uint8Array;
 }
@@ -29,18 +29,18 @@ export type Outcome =
       kind: "responded";
       status: number;
       retryAfter: string | undefined;
-      /** Null of an acknowledgement: nobody looks for the reason of a success. */
+      /** Null for an acknowledgement: nobody looks for the reason for a success. */
       head: AnswerHead | null;
       /** From the start to the complete head. */
       durationMs: number;
       body: BodyRead;
     };
 
-/** What a URL comes to, worked out once: where to dial, or the rule that forbids it. */
+/** What a URL amounts to, worked out once: where to dial, or the rule that forbids it. */
 export type Target =
   | (Destination & {
       readonly allowed: true;
-      /** Of each request: the first line, and `Host`. */
+      /** The start of every request: the first line, and `Host`. */
       readonly headStart: string;
       readonly literal?: LiteralCheck;
     })
@@ -59,17 +59,20 @@ export interface Shared {
   readonly pool: ConnectionPool;
   readonly timeoutMs: number;
   readonly onConnection: ((reused: boolean) => void) | undefined;
-  /** The other end of a connection is the receiver, and no proxy. */
+  /** The other end of a connection is the receiver, not a proxy. */
   readonly isDirect: boolean;
   closed: boolean;
 }
 
-/** So late no timer fires of a process that runs. */
+/** No timer of a running process fires this late. */
 const standstillMs = 500;
-/** After a standstill, for the answers that have come meanwhile, and those to what could only be sent after it. */
+/**
+ * Time allowed after a standstill for answers that have arrived in the meantime, and for those to what could only be sent
+ * after it.
+ */
 const graceMs = 1_000;
 
-/** Each may be as long as a head: without a limit they would be a body without one. */
+/** Each may be as long as a head: without a limit they would amount to an unlimited body. */
 const maxInformationalResponses = 100;
 
 /**
@@ -109,7 +112,7 @@ export class Exchange implements AnswerReader {
       this.fail(target.refusal.noResponse, target.refusal.detail);
       return;
     }
-    // It throws for a header that cannot be sent, so it comes before anything that would have to be taken back.
+    // This throws for a header that cannot be sent, so it comes before anything that would have to be undone.
     this.head = this.headOf(target);
     this.cancelTimer = shared.clock.after(shared.timeoutMs, () => this.onTime());
     signal?.addEventListener("abort", this);
@@ -119,8 +122,8 @@ export class Exchange implements AnswerReader {
   }
 
   /**
-   * A timer that fires late says that this process stood still (stopped, suspended with its machine, or starved), and that is
-   * no silence of the receiver's: its answer may have come long since, and only has to be read.
+   * A timer that fires late means that this process stood still (stopped, suspended with its machine, or starved). That
+   * is not the receiver's silence: its answer may have come long ago, and only has to be read.
    */
   private onTime(): void {
     const isLate = this.elapsedMs() - this.shared.timeoutMs >= standstillMs;
@@ -166,7 +169,7 @@ export class Exchange implements AnswerReader {
 
   /** The status is complete, and with it the verdict; what follows concerns the attempt log. */
   onHead(status: number, rawHeaders: readonly string[]): void {
-    // A final answer below 200 is not one: we never ask to switch protocols.
+    // A final answer below 200 is invalid: we never ask to switch protocols.
     if (status < 200) {
       this.stop("protocol_error");
       return;
@@ -217,15 +220,15 @@ export class Exchange implements AnswerReader {
   }
 
   /**
-   * The server dropped the kept connection as our request went out: the common end of an idle connection, which says
-   * nothing about the server. Asked again at once, in the same time, and once only: a new connection is not a kept one
-   * (hazards, section 3).
+   * The server dropped the kept connection as our request went out: the usual end of an idle connection, which says
+   * nothing about the server. Tried again immediately, within the same time, and only once: a new connection is not a
+   * kept one (hazards, section 3).
    */
   private tryAgain(): void {
     if (this.target.allowed) this.dial(this.target, true);
   }
 
-  /** Ends the exchange from our side, whatever it is at. */
+  /** Ends the exchange from our side, whatever state it is in. */
   private stop(cause: NoResponseCause): void {
     if (!this.settled) this.fail(cause, undefined);
     this.release();
@@ -254,7 +257,7 @@ export class Exchange implements AnswerReader {
   }
 }
 
-/** From the raw list: the object of `response.headers` would be built for every answer. */
+/** Reads the raw list, because an object such as `response.headers` would have to be built for every answer. */
 function headerOf(rawHeaders: readonly string[], name: string): string | undefined {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const candidate = rawHeaders[i] ?? "";

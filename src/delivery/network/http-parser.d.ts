@@ -5,7 +5,7 @@ declare module "node:_http_common" {
   type HeadersComplete = (
     majorVersion: number,
     minorVersion: number,
-    /** Names and values in turn; undefined when `kOnHeaders` had them. */
+    /** Names and values alternating; undefined if `kOnHeaders` had them. */
     rawHeaders: string[] | undefined,
     method: number | undefined,
     url: string | undefined,
@@ -15,7 +15,7 @@ declare module "node:_http_common" {
     shouldKeepAlive: boolean,
   ) => number;
 
-  /** Its callbacks are properties by number. */
+  /** Its callbacks are numbered properties. */
   export class HTTPParser {
     static readonly RESPONSE: number;
     static readonly kOnMessageBegin: 0;

@@ -4,14 +4,14 @@ import { type Embedding, type IpAddress, parseAddress } from "./public-address.t
 
 /**
  * The prefixes under which this network reaches IPv4 addresses. A network may use any of its own addresses for them, so
- * what looks public may lead inside; which ones they are, the resolver says (RFC 7050).
+ * an address that looks public may lead inside; the resolver says which prefixes they are (RFC 7050).
  */
 export interface Nat64 {
-  /** As far as they are known. */
+  /** Those known so far. */
   prefixes(): readonly Embedding[];
-  /** Another number whenever they may have changed. */
+  /** A different number whenever they may have changed. */
   version(): number;
-  /** Asks for them when that was long ago; undefined when it was not. Never rejects, and takes 2 s at most. */
+  /** Asks for them if the last time was long ago; otherwise undefined. Never rejects, and takes 2 s at most. */
   learn(): Promise<void> | undefined;
 }
 
@@ -21,18 +21,20 @@ export interface Nat64Options {
   resolve6(hostname: string): Promise<readonly string[]>;
 }
 
-/** The name has IPv4 addresses alone: an IPv6 address of it was made by the resolver, with a prefix before one of them. */
+/**
+ * This name has only IPv4 addresses: any IPv6 address for it was made by the resolver, by putting a prefix before one of them.
+ */
 const v4OnlyName = "ipv4only.arpa";
 const v4OnlyAddresses: ReadonlySet<string> = new Set(["192.0.0.170", "192.0.0.171"]);
 
 /** Networks change their prefix when they are rebuilt. */
 const knownForMs = 5 * 60_000;
-/** Until it is tried again, name servers that did not answer having cost nothing but time. */
+/** Pause before the next try: name servers that did not answer have cost nothing but time. */
 const unknownForMs = 30_000;
-/** Without an answer the attempt goes on with what was known: name servers that are silent must not stop deliveries. */
+/** Without an answer by then, the attempt goes on with what was known: silent name servers must not stop deliveries. */
 const patienceMs = 2_000;
 
-/** RFC 6052, section 2.2: lengths of a prefix, and where the address follows. Byte 8 is left out. */
+/** RFC 6052, section 2.2: prefix lengths, and where the address follows. Byte 8 is skipped. */
 const layouts: readonly { length: number; bytes: readonly number[] }[] = [
   { length: 32, bytes: [4, 5, 6, 7] },
   { length: 40, bytes: [5, 6, 7, 9] },

@@ -1,6 +1,6 @@
 import type { NoResponseCause } from "../../domain/failure.ts";
 
-/** An error with its cause already known: what our own `lookup` answers with. */
+/** An error whose cause is already known: what our own `lookup` fails with. */
 export class LookupError extends Error {
   override readonly name = "LookupError";
 
@@ -19,9 +19,9 @@ interface Found {
 }
 
 /**
- * Names the cause of an error of a socket, of TLS or of the parser. It goes by codes: messages of the runtime carry addresses
- * and names, and which address was refused or reached must not leak (hazards, section 1.2). `handshaking` says whether
- * the connection was still to be secured: a peer that hangs up has the same code before and after.
+ * Finds the cause of a socket, TLS or parser error. It goes by codes: the runtime's messages contain addresses and names,
+ * and which address was refused or reached must not leak (hazards, section 1.2). `handshaking` says whether TLS was still
+ * being negotiated: a peer that hangs up gives the same code before and after.
  */
 export function readFailure(error: unknown, handshaking: boolean): Found {
   if (error instanceof LookupError) return { cause: error.noResponse, detail: error.detail };
@@ -34,10 +34,10 @@ export function readFailure(error: unknown, handshaking: boolean): Found {
   return { cause, detail: details[code] ?? (cause === "tls_failed" ? "TLS handshake failed" : undefined) };
 }
 
-/** Whether nobody vouches for the certificate: that does not pass with time. */
+/** Whether the certificate is not trusted: that does not pass with time. */
 export const isDistrust = (error: unknown): boolean => codeOf(error) in certificateFaults;
 
-/** Of BoringSSL and of the runtime's own checks. */
+/** Codes of BoringSSL and of the runtime's own checks. */
 const tlsCode = /^(?:ERR_SSL|ERR_TLS|ERR_OSSL|CERT_)/;
 
 const socketCauses: Record<string, NoResponseCause | undefined> = {

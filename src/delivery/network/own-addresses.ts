@@ -3,11 +3,11 @@ import { networkInterfaces } from "node:os";
 import type { Clock } from "../../lib/clock.ts";
 import { parseAddress } from "./public-address.ts";
 
-/** The addresses of this machine's interfaces, as they are now. Those of loopback are left out: they are judged as a range. */
+/** The addresses of this machine's interfaces, as they are now. Loopback is left out: it is judged as a range. */
 export interface OwnAddresses {
   /** @param address in its canonical form, as `IpAddress.toString()` and sockets write it */
   has(address: string): boolean;
-  /** Another number whenever they have changed. */
+  /** A different number whenever they have changed. */
   version(): number;
 }
 
@@ -17,7 +17,9 @@ export interface OwnAddressesOptions {
   list?: () => Iterable<string>;
 }
 
-/** They are looked up anew when the list is older (0.2 ms): an address that is taken over is refused from then on. */
+/**
+ * The list is read again (0.2 ms) once it is older than this: an address that this machine takes over is refused from then on.
+ */
 const listAgeMs = 2_000;
 
 export function createOwnAddresses({ clock, list = systemAddresses }: OwnAddressesOptions): OwnAddresses {
@@ -55,15 +57,15 @@ function* canonical(addresses: Iterable<string>): Iterable<string> {
 
 function* systemAddresses(): Iterable<string> {
   for (const addresses of Object.values(networkInterfaces())) for (const { address } of addresses ?? []) yield address;
-  // The list has no interface without a carrier (a cable that is out, a bridge of containers that are stopped), on whose
-  // addresses the kernel answers all the same.
+  // The list omits interfaces without a carrier (an unplugged cable, the bridge of stopped containers), but the kernel
+  // still answers on their addresses.
   if (process.platform === "linux") {
     yield* localAddresses4(readStart("/proc/net/fib_trie"));
     yield* localAddresses6(readStart("/proc/net/if_inet6"));
   }
 }
 
-/** Of the kernel's routes those that end here: `|-- 192.0.2.1`, and below it `/32 host LOCAL`. */
+/** Those of the kernel's routes that end here: `|-- 192.0.2.1`, and below it `/32 host LOCAL`. */
 function* localAddresses4(trie: string): Iterable<string> {
   for (const [, address = "", routes = ""] of trie.matchAll(/\|-- ([\d.]+)((?:\n\s+\/.*)+)/g)) {
     if (routes.includes("/32 host LOCAL")) yield address;
@@ -75,10 +77,10 @@ function* localAddresses6(lines: string): Iterable<string> {
   for (const [digits] of lines.matchAll(/^[0-9a-f]{32}/gm)) yield digits.replace(/.{4}(?!$)/g, "$&:");
 }
 
-/** The table of a router has a hundred megabytes; of one, what follows is not looked at. */
+/** A router's table has a hundred megabytes; the part beyond this is not read. */
 const maxTableBytes = 2 ** 20;
 
-/** Empty where a sandbox hides the file: the list of interfaces is there in any case. */
+/** Empty where a sandbox hides the file: the list of interfaces is available in any case. */
 function readStart(path: string): string {
   try {
     const file = openSync(path, "r");

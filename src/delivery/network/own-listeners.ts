@@ -8,9 +8,9 @@ export interface Listener {
 }
 
 /**
- * Where this server can be reached, and where it must not deliver to: its listener, on a wildcard address every address of
- * this machine, and its public URL.
- * @param port that it listens on, which the configuration may have left open
+ * Where this server can be reached, and so must not deliver to: its listener (on a wildcard address, every address of
+ * this machine) and its public URL.
+ * @param port the one it listens on, which the configuration may have left open
  */
 export function ownListenersOf(config: Pick<Config, "host" | "publicUrl">, port: number): Listener[] {
   const isWildcard = config.host === "0.0.0.0" || config.host === "::";
@@ -25,11 +25,11 @@ export function ownListenersOf(config: Pick<Config, "host" | "publicUrl">, port:
   ];
 }
 
-/** As servers that share a store tell each other: `10.0.0.1:8080,[fd00::1]:8080`. */
+/** The form in which servers that share a store tell each other: `10.0.0.1:8080,[fd00::1]:8080`. */
 export const listenersText = (listeners: readonly Listener[]): string =>
   [...new Set(listeners.map(({ host, port }) => `${isBareIpv6(host) ? `[${host}]` : host}:${port}`))].join(",");
 
-/** The listeners in such a text. What another release may have put there besides is passed over. */
+/** The listeners in such a text. Anything else that another release may have put there is ignored. */
 export const listenersIn = (text: string): Listener[] =>
   text.split(",").flatMap((one) => {
     const [, host, port] = /^(.+):(\d{1,5})$/.exec(one) ?? [];

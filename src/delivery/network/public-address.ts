@@ -4,23 +4,25 @@ export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 export type IpRange = [IpAddress, number];
 
 /**
- * Ranges that `ipaddr.js` 2.5 calls unicast and that are still not the public internet (hazards, section 1.1). Its own
- * list has the rest of the IANA special-purpose registries; `test/delivery/network/public-address.test.ts` has a row for each,
- * so that an update of the library cannot open one unseen.
+ * Ranges that `ipaddr.js` 2.5 calls unicast but that are not the public internet (hazards, section 1.1). Its own list has
+ * the rest of the IANA special-purpose registries; `test/delivery/network/public-address.test.ts` has a row for each, so
+ * that an update of the library cannot open one unnoticed.
  */
 const extraRefused: readonly IpRange[] = [
-  "168.63.129.16/32", // Azure WireServer: looks public, is the host of the virtual machine
+  "168.63.129.16/32", // Azure WireServer: looks public, but is the host of the virtual machine
   "100:0:0:1::/64", // dummy prefix (RFC 9780)
   "3ffe::/16", // returned 6bone: nobody's, so anybody's
 ].map(parseRange);
 
-/** The only IPv6 block from which IANA gives out global unicast addresses. What is outside is refused unseen. */
+/**
+ * The only IPv6 block from which IANA allocates global unicast addresses. Anything outside is refused without a further look.
+ */
 const globalUnicast6 = parseRange("2000::/3");
 
 /** Link-local and metadata services: never a receiver, whatever the operator allows (rules, section 1). */
 const neverAllowed: readonly IpRange[] = ["169.254.0.0/16", "fd00:ec2::254/128"].map(parseRange);
 
-/** IPv6 addresses that stand for an IPv4 address: which ones, and where its four bytes are in them. */
+/** IPv6 addresses that stand for an IPv4 address: which ones, and where they hold its four bytes. */
 export interface Embedding {
   readonly range: IpRange;
   readonly bytes: readonly number[];
@@ -29,8 +31,8 @@ export interface Embedding {
 const lastFour = [12, 13, 14, 15];
 
 /**
- * They are not public. The list is for an operator who allows such a range (64:ff9b::/96 behind NAT64, say, or ::/0), which
- * must not open the IPv4 addresses inside with it.
+ * None of these is public. The list is for an operator who allows such a range (64:ff9b::/96 behind NAT64, say, or ::/0),
+ * which must not also open the IPv4 addresses inside it.
  */
 const embeddings: readonly Embedding[] = [
   { range: parseRange("::/96"), bytes: lastFour }, // IPv4-compatible
@@ -42,8 +44,8 @@ const embeddings: readonly Embedding[] = [
 ];
 
 /**
- * The address, and the IPv4 addresses that it stands for: what may go to it may go to each of them.
- * @param nat64 prefixes of this network, which know better than the list what is inside them
+ * The address and the IPv4 addresses that it stands for: a delivery may go to it only if it may go to each of them.
+ * @param nat64 prefixes of this network, which take precedence over the list
  */
 export function facesOf(address: IpAddress, nat64: readonly Embedding[]): readonly IpAddress[] {
   // ::1 and :: lie in the range of IPv4-compatible addresses and stand for themselves.
@@ -87,7 +89,7 @@ export function isNeverAllowed(address: IpAddress): boolean {
   return neverAllowed.some((range) => isInside(address, range));
 }
 
-/** Whether a NAT64 prefix may be around it: behind one, an address that looks public may stand for an inner one. */
+/** Whether it may lie in a NAT64 prefix: there, an address that looks public may stand for an internal one. */
 export function mayEmbed(address: IpAddress): boolean {
   return address.kind() === "ipv6" && isInside(address, globalUnicast6);
 }

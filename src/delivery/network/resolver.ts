@@ -3,11 +3,14 @@ import { readFileSync } from "node:fs";
 import type { Clock } from "../../lib/clock.ts";
 import { LookupError } from "./no-response.ts";
 
-/** Turns host names into addresses. It judges nothing: the address policy does, on every address it returns. */
+/** Turns host names into addresses. It judges nothing: the address policy judges every address it returns. */
 export interface Resolver {
   /** At least one address, IPv4 first. Rejects with a `LookupError` after 5 s at the latest. */
   resolve(hostname: string): Promise<readonly string[]>;
-  /** What the name servers say of its IPv6 addresses, and nothing else: none is an answer. Rejects when there is no answer. */
+  /**
+   * What the name servers say about its IPv6 addresses, and nothing else: no addresses is an answer. Rejects when there
+   * is no answer.
+   */
   resolve6(hostname: string): Promise<readonly string[]>;
   close(): void;
 }
@@ -20,23 +23,23 @@ export interface ResolverOptions {
   hostsFile?: string;
 }
 
-/** Half of an attempt (hazards, section 1.3), so that connecting still has its time. */
+/** Half of an attempt (hazards, section 1.3), which leaves time to connect. */
 const resolveTimeoutMs = 5_000;
 /** For one try of c-ares, which makes two: a lost packet costs one of them. */
 const tryTimeoutMs = 2_000;
 /**
- * How long the slower family may still take once the other one has addresses. Name servers that drop AAAA questions
- * exist, and waiting the 5 s out for each of their attempts would use up half of it (RFC 8305, section 3, waits 50 ms;
- * more is given here because a connection, unlike a page view, has no one watching).
+ * How long the slower family may still take once the other one has addresses. Some name servers drop AAAA queries, and
+ * waiting out the 5 s for each attempt there would use up half of it (RFC 8305, section 3, waits 50 ms; we allow more
+ * because nobody is watching a connection, unlike a page view).
  */
 const familyGraceMs = 500;
 /**
- * c-ares keeps answers for their time to live, up to an hour, and always for an hour that a name has no address of a
- * family: too long for a tenant who has just added the record. A new channel (50 µs) starts empty, and reads anew which
+ * c-ares keeps answers for their time to live, up to an hour, and always keeps for an hour that a name has no address of
+ * a family: too long for a tenant who has just added the record. A new channel (50 µs) starts empty and rereads which
  * name servers the machine has.
  */
 const channelAgeMs = 30_000;
-/** The hosts file is read again when it is older, so that an edit needs no restart. */
+/** The hosts file is read again once its copy is older than this, so that an edit needs no restart. */
 const hostsAgeMs = 5_000;
 
 const systemHostsFile = process.platform === "win32" ? "C:\\Windows\\System32\\drivers\\etc\\hosts" : "/etc/hosts";
@@ -45,8 +48,8 @@ const systemHostsFile = process.platform === "win32" ? "C:\\Windows\\System32\\d
 const loopback: readonly string[] = ["127.0.0.1", "::1"];
 
 /**
- * Asks the name servers itself, by c-ares: `dns.lookup` runs in a small thread pool, which one tenant's slow name servers
- * could fill for everyone. c-ares does not read the hosts file, so that is done here.
+ * Queries the name servers itself, through c-ares: `dns.lookup` runs in a small thread pool, which one tenant's slow name
+ * servers could fill for everyone. c-ares does not read the hosts file, so that is done here.
  */
 export function createResolver({ clock, dnsServers = [], hostsFile = systemHostsFile }: ResolverOptions): Resolver {
   let channel = openChannel();
@@ -88,13 +91,13 @@ export function createResolver({ clock, dnsServers = [], hostsFile = systemHosts
   function currentChannel(): CaresResolver {
     const nowMs = clock.monotonicMs();
     if (nowMs - channelOpenedAtMs > channelAgeMs) {
-      channel = openChannel(); // the old one ends with its last question
+      channel = openChannel(); // the old one ends with its last query
       channelOpenedAtMs = nowMs;
     }
     return channel;
   }
 
-  /** Both families at once; one that fails does not spoil the addresses of the other. */
+  /** Queries both families in parallel; a failure of one does not spoil the addresses of the other. */
   function ask(hostname: string): Promise<readonly string[]> {
     return new Promise((resolve, reject) => {
       const found: [string[], string[]] = [[], []];
@@ -153,7 +156,7 @@ function wordsFor(error: unknown): string {
 /** "Does not exist" is only true when both families say so. */
 const worseOf = (one: string, other: string) => (one !== "" && one !== unknownName ? one : other);
 
-/** hosts(5): an address, then its names; `#` starts a comment. A file that is not there has no names. */
+/** hosts(5): an address, then its names; `#` starts a comment. A missing file has no names. */
 function parseHosts(path: string): ReadonlyMap<string, string[]> {
   const hosts = new Map<string, string[]>();
   for (const line of readText(path).split("\n")) {

@@ -13,9 +13,9 @@ export interface BodyRead {
 
 /** What the attempt log keeps. */
 export const maxKeptBytes = 4 * 1024;
-/** Beyond, the connection is cut: reading on only to be able to reuse it would serve the sender of an endless body. */
+/** Beyond this, the connection is cut: reading on just to be able to reuse it would serve the sender of an endless body. */
 export const maxReadBytes = 64 * 1024;
-/** The same for a body in crumbs, each of which costs much more than its bytes. */
+/** The same for a body in tiny chunks, each of which costs much more than its bytes. */
 export const maxReadChunks = 1024;
 
 const nothing = new Uint8Array(0);
@@ -44,7 +44,7 @@ export class ResponseBody implements BodyRead {
     return this.promise;
   }
 
-  /** Also for a body that was broken off, which nobody tells it. */
+  /** Also called for a body that was broken off, which it could not learn otherwise. */
   end(): void {
     this.ended = true;
     this.resolve?.();
@@ -64,8 +64,8 @@ export class ResponseBody implements BodyRead {
 }
 
 /**
- * Copies, also a single part: a chunk is a view into a much larger buffer, which it would keep alive. Behind the head is
- * room for as much again, so that many small parts are not copied each time.
+ * Copies even a single part: a chunk is a view into a much larger buffer, which it would keep alive. Leaves room after
+ * the head for as much again, so that many small parts are not copied each time.
  */
 function append(head: Uint8Array, tail: Uint8Array): Uint8Array {
   const length = head.length + tail.length;

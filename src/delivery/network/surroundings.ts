@@ -5,10 +5,10 @@ import { createResolver } from "./resolver.ts";
 
 /** What an address means depends on where this program runs, and changes while it does. */
 export interface Surroundings {
-  /** Whether it is one of this machine's interfaces. Those of loopback do not count: they are judged as a range. */
+  /** Whether it is the address of one of this machine's interfaces. Loopback does not count: it is judged as a range. */
   isOwn(address: string): boolean;
   readonly nat64: Nat64;
-  /** Another number whenever an address may mean something else than before. */
+  /** A different number whenever the meaning of an address may have changed. */
   version(): number;
 }
 
@@ -23,7 +23,7 @@ export const nowhere: Surroundings = {
   version: () => 0,
 };
 
-/** Of this machine and its network. Nothing is asked before an address needs it. */
+/** The surroundings of this machine and its network. Nothing is looked up before an address needs it. */
 export function createSurroundings(options: { clock: Clock; dnsServers?: readonly string[] }): SystemSurroundings {
   const resolver = createResolver(options);
   const own = createOwnAddresses(options);

@@ -22,7 +22,7 @@ export type { BodyRead } from "./response-body.ts";
 /**
  * The only outbound HTTP of deliveries (architecture, "Who may import whom"). One `send` is one attempt: a POST to an
  * address that the policy allows, answered by a status or by the reason why there is none. No redirect is followed, nothing
- * is decompressed, no proxy is used but the one of the settings.
+ * is decompressed, no proxy is used except the one in the settings.
  *
  * Not `fetch`: it has a cap of 256 requests in flight for the whole process, so that one slow receiver stops them all, and
  * no way to say which address is dialled (hazards, sections 1.4 and 3). Not `node:http`: see `Connection`.
@@ -33,7 +33,7 @@ export interface Transport<Request extends OutgoingRequest = OutgoingRequest> {
    * (a line break in a header), which is a fault of the caller. Any number may be in flight.
    */
   send(request: Request, signal?: Interruption): Promise<Outcome>;
-  /** Ends every connection at once; attempts in flight, and later ones, come back as `aborted`. */
+  /** Ends every connection immediately; attempts in flight, and later ones, come back as `aborted`. */
   close(): void;
 }
 
@@ -41,17 +41,17 @@ export interface TransportOptions {
   policy: AddressPolicy;
   clock: Clock;
   /**
-   * For the whole attempt: DNS, connecting, TLS, sending, the head; what is left of it, for the body.
+   * For the whole attempt: DNS, connecting, TLS, sending and the head; whatever is left is for the body.
    * @default deliveryTimeoutMs
    */
   timeoutMs?: number;
   /** @default the system's */
   dnsServers?: readonly string[];
-  /** Certificate authorities to trust beside the usual ones, PEM. */
+  /** Certificate authorities to trust in addition to the usual ones, PEM. */
   extraCa?: string;
   /**
-   * `http://user:password@host:port`: it makes every connection but those to loopback, and so it resolves the names. The policy then judges names and
-   * literal addresses, and the proxy decides about the rest. @default none
+   * `http://user:password@host:port`: it makes every connection except those to loopback, so it resolves the names too.
+   * The policy then judges names and literal addresses, and the proxy decides the rest. @default none
    */
   proxyUrl?: string;
   /** Told for each request whether it goes out on a kept connection, for the metrics. */
@@ -60,7 +60,7 @@ export interface TransportOptions {
 
 /** Specification, "Acknowledgement and retry rules", 4. */
 export const deliveryTimeoutMs = 10_000;
-/** Of a name with more, the first are tried: each one that does not answer costs half a second of the attempt. */
+/** If a name has more, only the first are tried: each one that does not answer costs half a second of the attempt. */
 const maxDialledAddresses = 6;
 /** A target is about 1 KB; the cache saves parsing and judging the URL again for every delivery (4 µs). */
 const maxCachedTargets = 4_096;
@@ -72,7 +72,7 @@ export function createTransport(options: TransportOptions): Transport {
   const pool = createConnectionPool({
     clock,
     tunnels,
-    // To the proxy lead all, and where it runs is the operator's.
+    // All connections lead to the proxy, and where that runs is up to the operator.
     ...(tunnels === null && { mayKeep: policy.mayKeep }),
     ...(extraCa !== undefined && { extraCa }),
   });
@@ -145,8 +145,8 @@ function createLiteralCheck(literal: string, url: URL, policy: AddressPolicy): L
 }
 
 /**
- * The `lookup` of a target: every address of the answer is judged, one that is forbidden refuses the attempt, and only
- * judged addresses are handed over. So what is dialled is what was judged, however the name changes in between.
+ * The `lookup` of a target: every address in the answer is judged, a single forbidden one refuses the attempt, and only
+ * judged addresses are handed over. So what is dialled is what was judged, even if the name changes in between.
  */
 function createCheckedLookup(url: URL, policy: AddressPolicy, resolver: Resolver): LookupFunction {
   async function resolve(hostname: string) {

@@ -2,11 +2,11 @@ import net, { type Socket } from "node:net";
 import type { Clock } from "../../lib/clock.ts";
 import { LookupError } from "./no-response.ts";
 
-/** Opens ways through an HTTP proxy to hosts that only it reaches (CONNECT; RFC 9110, section 9.3.6). */
+/** Opens tunnels through an HTTP proxy to hosts that only it can reach (CONNECT; RFC 9110, section 9.3.6). */
 export interface Tunnels {
-  /** The way is plain: whoever wants TLS negotiates it inside, with the host and not with the proxy. */
+  /** The tunnel is plain: a caller that wants TLS negotiates it inside, with the host and not with the proxy. */
   open(target: { host: string; port: number }, callback: (error: Error | null, way?: Socket) => void): void;
-  /** Breaks off those that are being opened. */
+  /** Aborts those still being opened. */
   close(): void;
 }
 
@@ -14,7 +14,9 @@ export interface TunnelsOptions {
   /** `http://user:password@host:port`. */
   proxyUrl: string;
   clock: Clock;
-  /** Until the way is open; half of it until the proxy is reached, so that its silence is not taken for a receiver's. */
+  /**
+   * Time until the tunnel is open; half of it to reach the proxy, so that the proxy's silence is not taken for a receiver's.
+   */
   timeoutMs: number;
 }
 
@@ -54,7 +56,7 @@ export function createTunnels({ proxyUrl, clock, timeoutMs }: TunnelsOptions): T
           callback(error);
         }
       }
-      // It stays: the connection may break before somebody else listens.
+      // This listener stays: the connection may break before anyone else listens.
       const onError = () => end(failed(isConnected ? "it closed the connection" : "it cannot be reached"));
       const onClose = () => end(failed("it closed the connection"));
 
@@ -63,7 +65,7 @@ export function createTunnels({ proxyUrl, clock, timeoutMs }: TunnelsOptions): T
         const at = head.indexOf(headEnd);
         if (at < 0 && head.length < maxHeadBytes) return;
         const status = Number(statusLine.exec(head)?.[1] ?? 0);
-        // Nobody speaks before we do: what comes with the answer is no host's.
+        // No host speaks before we do: anything that comes along with the answer is not from the host.
         const isOpen = status >= 200 && status < 300 && at + headEnd.length === head.length;
         if (isOpen) end(null);
         else end(failed(status >= 300 ? `it answered ${status}` : "its answer makes no sense"));

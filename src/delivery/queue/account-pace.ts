@@ -3,15 +3,15 @@ import type { Clock } from "../../lib/clock.ts";
 import { createTimeline } from "../../lib/timeline.ts";
 import type { WebhookQueue } from "./webhook-queue.ts";
 
-/** Most attempts a second of an account on each plan; null: as many as there are. */
+/** Maximum attempts per second for an account on each plan; null: unlimited. */
 export type DeliveryRates = Readonly<Record<Tier, number | null>>;
 
 /**
- * How fast the attempts of one account follow each other: a token bucket by plan, full with ten seconds' worth. It delays
- * and never loses: what finds no token waits in the table, and its webhooks wait here for the account's next ones.
+ * Paces the attempts of one account: a token bucket sized by plan, with ten seconds' worth when full. It delays and never
+ * drops: a delivery without a token waits in the table, and its webhook waits here for the account's next tokens.
  *
- * A bucket is one number, the time up to which its tokens are spoken for (GCRA, as in ATM's traffic management): a full one
- * need not be remembered, and another rate holds from the next attempt on.
+ * A bucket is one number, the time up to which its tokens are spoken for (GCRA, as in ATM's traffic management): a full
+ * one need not be remembered, and a new rate applies from the next attempt on.
  */
 export interface AccountPace {
   /** How many attempts to this webhook may start now. */
@@ -20,24 +20,24 @@ export interface AccountPace {
   take(tenantKey: number, tier: Tier | null): void;
   /** The webhook waits until its account has tokens again. */
   hold(queue: WebhookQueue): void;
-  /** Hands over the webhooks whose account has tokens by now. */
+  /** Hands over the webhooks whose account has tokens again. */
   release(ready: (queue: WebhookQueue) => void): void;
-  /** Hands over those of one account, whose rate is another now. */
+  /** Hands over the webhooks of one account, whose rate has changed. */
   releaseAccount(tenantKey: number, ready: (queue: WebhookQueue) => void): void;
-  /** When the next account that is waited for has tokens, by the wall clock; null: none is. */
+  /** When the next account with waiting webhooks has tokens, by the wall clock; null: nothing waits. */
   nextAt(): number | null;
   isEmpty(): boolean;
 }
 
 type Paced = Pick<WebhookQueue, "tenantKey" | "tier">;
 
-/** What an account may send at once after a pause, in terms of its rate. */
+/** The burst that an account may send after a pause, as time at its rate. */
 export const burstMs = 10_000;
 
-/** An account that has used up its tokens waits for so many ms' worth of them: one timer for some, not one for each. */
+/** An account that has used up its tokens waits for this many ms' worth of them: one timer for several, not one for each. */
 const refillMs = 100;
 
-/** Buckets are looked through for full ones when there are so many, and again when there are twice as many as were left. */
+/** Full buckets are swept out when there are this many, and again when there are twice as many as were left. */
 const leastSweep = 1_000;
 
 export function createAccountPace(clock: Clock, rates: DeliveryRates): AccountPace {
@@ -47,7 +47,7 @@ export function createAccountPace(clock: Clock, rates: DeliveryRates): AccountPa
   const timeline = createTimeline<number>();
   let sweepAt = leastSweep;
 
-  /** Null: this account has no limit, or nothing is known of it yet because nothing was read. */
+  /** Null: this account has no limit, or nothing is known about it yet because nothing has been read. */
   const rateOf = (tier: Tier | null) => (tier === null ? null : rates[tier]);
   const debtMs = (tenantKey: number) => Math.max(0, (spokenFor.get(tenantKey) ?? 0) - clock.monotonicMs());
 

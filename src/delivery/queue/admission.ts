@@ -3,43 +3,48 @@ import { Queue } from "../../lib/queue.ts";
 import { type BacklogPlaces, createBacklogPlaces } from "./backlog-places.ts";
 
 /**
- * How many attempts may be in flight, so that receivers that hang cannot use up the places of those that answer.
+ * How many attempts may be in flight, so that hanging receivers cannot use up the places of those that answer.
  *
- * A model of 1,000 webhooks that never answer beside a healthy one: with one cap of 512 served in turn, the healthy one
- * got 33 of 600 deliveries. With 512 for young attempts and a second cap for the older ones, it got all. Webhooks that have
- * not answered may take only half of the young places, so that those that do always find one, and untried ones a quarter
- * more, so that a crowd of silent ones does not hold up a healthy one's first delivery.
+ * In a model of 1,000 webhooks that never answer alongside a healthy one, one cap of 512 with everyone served in turn
+ * gave the healthy one 33 of 600 deliveries. With 512 for young attempts and a second cap for the older ones, it got all.
+ * Webhooks that have not answered may take only half of the young places, so that those that do always find one; untried
+ * ones may take a quarter more, so that a crowd of silent ones does not hold up a healthy one's first delivery.
  */
 export const youngLimit = 512;
 export const oldLimit = 4096;
 export const silentYoungLimit = youngLimit / 2;
-/** The rest of the old places is for those that may answer yet. */
+/** The rest of the old places is for webhooks that may yet answer. */
 export const silentOldLimit = (oldLimit * 3) / 4;
 export const untriedYoungLimit = (youngLimit * 3) / 4;
 
-/** Those that answer leave some, or a backlog of theirs would keep every new webhook from its first delivery. */
+/** Webhooks that answer leave some places, or their backlog would keep every new webhook from its first delivery. */
 export const provenYoungLimit = (youngLimit * 15) / 16;
 
 /**
- * For so long an attempt is young; what answers takes less. A crowd of new webhooks gets through 384 in this time. With 1,000 ms,
- * a healthy one among 1,000 dead waited up to 6 s for its first delivery after a restart.
+ * How long an attempt is young; one that is answered takes less. A crowd of new webhooks gets through 384 in this time.
+ * With 1,000 ms, a healthy one among 1,000 dead ones waited up to 6 s for its first delivery after a restart.
  *
- * A webhook that answers counts as silent once its attempts have become old without an answer, until there is one. When 1,000
- * went down together, each had its turn as one that answers until the first attempts timed out: for 10 s, 64 healthy ones beside
- * them got 25 deliveries a second of the 200 that were due.
+ * A webhook that answers counts as silent once its attempts have become old without an answer, until there is one. When
+ * 1,000 went down together without this rule, each kept its turn as one that answers until its first attempts timed out:
+ * for 10 s, 64 healthy ones alongside them got 25 deliveries a second of the 200 that were due.
  */
 export const youngMs = 250;
 
 /**
- * What is known of a webhook. `proven`: its last attempt was answered, and none waits for long. `untried`: it had none so far.
- * `silent`: its last attempt got no answer, or those under way have got none yet.
+ * What is known about a webhook. `proven`: its last attempt was answered, and none has been waiting long. `untried`: it
+ * has had none so far. `silent`: its last attempt got no answer, or those under way have had none yet.
  */
 export type Standing = "proven" | "untried" | "silent";
 
-/** Where a webhook waits for its turn. Of those that answer: `fresh`, when it has something straight from its commit; else `backlog`. */
+/**
+ * The line in which a webhook waits for its turn. One that answers waits in `fresh` if it has something straight from its
+ * commit, otherwise in `backlog`.
+ */
 export type Line = "fresh" | "backlog" | Exclude<Standing, "proven">;
 
-/** How many young attempts to webhooks that are not proven may be under way for one more of this line to start. */
+/**
+ * One more attempt of this line may start while fewer young attempts than this are under way to webhooks that are not proven.
+ */
 const limitOf = { untried: untriedYoungLimit, silent: silentYoungLimit } as const;
 
 /** An attempt's place. */
@@ -51,19 +56,19 @@ export interface Place {
 }
 
 export interface Admission {
-  /** Whether one more attempt may start now, of a webhook that waits in this line. */
+  /** Whether one more attempt may start now for a webhook that waits in this line. */
   hasRoom(line: Line): boolean;
   enter(line: Line): Place;
   leave(place: Place): void;
-  /** What attempts took by us of late: while it is long, backlogs get fewer places. */
+  /** Takes note of how much of our own time recent attempts took: while it is long, backlogs get fewer places. */
   heed: BacklogPlaces["heed"];
-  /** When the next young attempt becomes an old one, on the monotonic clock; null when none is young or none may. */
+  /** When the next young attempt becomes an old one, on the monotonic clock; null if none is young or none may become old. */
   nextAgeingAt(): number | null;
   readonly inFlight: number;
 }
 
 export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
-  /** By start; those that were left stay until they come to the front, and old ones are no longer here. */
+  /** In order of start; places that were left stay until they reach the front, and old ones are no longer here. */
   const places = new Queue<Place>();
   const backlogPlaces = createBacklogPlaces(clock, provenYoungLimit);
   const young: Record<Line, number> = { fresh: 0, backlog: 0, untried: 0, silent: 0 };

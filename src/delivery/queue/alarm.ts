@@ -4,7 +4,7 @@ import type { WebhookQueue } from "./webhook-queue.ts";
 
 /** Wakes webhooks when the table has something due for them: one timer for all, set for whichever comes first. */
 export interface Alarm {
-  /** This webhook is due at a time ahead. Only its earliest time is kept, so the memory is that of the webhooks. */
+  /** This webhook is due at a future time. Only its earliest time is kept, so memory grows only with the number of webhooks. */
   set(queue: WebhookQueue, at: number): void;
   /** Sets the timer, no later than `atLatest` if something else waits for that. */
   arm(atLatest: number | null): void;
@@ -13,13 +13,13 @@ export interface Alarm {
 
 export interface AlarmOptions {
   clock: Clock;
-  /** The time of this webhook has come. */
+  /** This webhook is due. */
   onDue(queue: WebhookQueue): void;
-  /** The timer went off; everything that is due has been told. */
+  /** The timer went off; everything that is due has been reported. */
   onRing(): void;
 }
 
-/** A clock that was set ahead, or a machine that has slept, is noticed within this time: no timer knows of it. */
+/** A clock that was set ahead, or a machine that has slept, is noticed within this time: timers account for neither. */
 const longestSleepMs = 60_000;
 
 export function createAlarm({ clock, onDue, onRing }: AlarmOptions): Alarm {
@@ -40,7 +40,7 @@ export function createAlarm({ clock, onDue, onRing }: AlarmOptions): Alarm {
       const next = timeline.takeDue(clock.now());
       if (!next) break;
       const { at, item: queue } = next;
-      // An earlier time was set meanwhile, and has been told.
+      // An earlier time was set in the meantime, and has already been reported.
       if (queue.alarmAt !== at) continue;
       queue.alarmAt = null;
       if (queue.dueAt !== null && queue.dueAt > clock.now()) set(queue, queue.dueAt);

@@ -7,32 +7,34 @@ import type { WebhookRef } from "../../domain/webhook.ts";
 export interface DeliveryControl {
   /** These webhooks have something due in the table. */
   wake(webhooks: readonly WebhookRef[]): void;
-  /** Newer runs of these deliveries wait in the table: those that wait here as well go back, to be claimed as they stand. */
+  /**
+   * Newer runs of these deliveries wait in the table: those that also wait here go back, to be claimed in their current state.
+   */
   overtake(deliveries: readonly DeliveryRef[]): void;
-  /** From the return on, no attempt of a run that this replay began starts; one in flight still counts. */
+  /** Once this returns, no attempt starts of a run that this replay began; one in flight still counts. */
   cancelReplay(tenantKey: number, replayKey: number): void;
-  /** From the return on, no attempt starts to these webhooks; one in flight still counts. */
+  /** Once this returns, no attempt starts to these webhooks; one in flight still counts. */
   removeWebhooks(webhookKeys: readonly number[]): void;
-  /** From the return on, no attempt starts to this webhook until it is enabled; one in flight still counts. */
+  /** Once this returns, no attempt starts to this webhook until it is enabled; one in flight still counts. */
   disableWebhook(webhookKey: number): void;
-  /** What waits in the table for the webhook goes on, and what comes. */
+  /** Deliveries to the webhook resume: those that wait in the table, and those to come. */
   enableWebhook(webhook: WebhookRef): void;
-  /** Webhooks are not ordered any more: what is held back for them goes out. */
+  /** Webhooks are no longer ordered: what is held back for them goes out. */
   endOrder(): void;
-  /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account is deleted. */
+  /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account has been deleted. */
   stopTenant(tenantKey: number): void;
-  /** No attempt starts for this tenant until it is resumed; attempts in flight end (operator's suspension). */
+  /** No attempt starts for this tenant until it is resumed; attempts in flight may finish (suspension by the operator). */
   pauseTenant(tenantKey: number): void;
   resumeTenant(tenantKey: number): void;
-  /** Nothing of what is owned here is so any more: attempts in flight are aborted, and what waits here is forgotten. */
+  /** Nothing that was owned here still is: attempts in flight are aborted, and what waits here is forgotten. */
   surrender(): void;
-  /** There may be more to start, or to find in the table, than was known of. */
+  /** There may be more to start, or to find in the table, than is known here. */
   look(): void;
   /**
-   * These webhooks go by this from now on. To a paused one no attempt starts; one in flight still counts. One that goes on
-   * sends what has waited before what comes now.
+   * These settings apply to the webhooks from now on. No attempt starts to a paused one; one in flight still counts. A
+   * webhook that resumes sends what has been waiting before anything new.
    */
   throttle(tenantKey: number, webhooks: readonly ThrottledWebhook[]): void;
-  /** The account has another plan now; its rate holds at once. */
+  /** The account has changed plans; the new rate applies immediately. */
   adoptPlan(tenantKey: number, tier: Tier): void;
 }

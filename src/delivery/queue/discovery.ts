@@ -5,14 +5,14 @@ import type { Log } from "../../lib/log.ts";
 import type { DueLane, DueRange } from "../../store/deliveries.ts";
 import type { Store } from "../../store/store.ts";
 
-/** Finds the webhooks of which something waits in the table and is nobody's. */
+/** Finds the webhooks with something in the table that waits and has no owner. */
 export interface Discovery {
   /**
-   * Looks for all of them, later if the table cannot be asked at the moment; then, where others write as well, for what they
-   * leave, until it is stopped.
+   * Looks for all of them, later if the table is unavailable right now; then, where other processes write to it too,
+   * keeps looking for what they leave, until it is stopped.
    */
   start(): Promise<void>;
-  /** Looks for all of them now, or as soon as the table can be asked. */
+  /** Looks for all of them now, or as soon as the table is available. */
   look(): void;
   stop(): void;
 }
@@ -22,18 +22,18 @@ export interface DiscoveryDeps {
   clock: Clock;
   log: Log;
   onFound(lane: DueLane): void;
-  /** All that a look has found has been told. */
+  /** Everything that a look found has been reported. */
   onEnd(): void;
 }
 
-/** Pause after the table could not be asked. */
+/** Pause after the table could not be read. */
 const retryMs = 1000;
 
-/** How often it is asked what others have left that has fallen due since. */
+/** How often to look for what others have left that has since fallen due. */
 const pollMs = 1000;
-/** What falls due may be committed later, by others as long as their statements may take. */
+/** What falls due may be committed only later: by other processes, as late as their statements may take. */
 const overlapMs = 15_000;
-/** How often it is asked for everything: for what fell due before somebody let go of it. */
+/** How often to look for everything: for what fell due before its owner let go of it. */
 const lookAgainMs = 5 * 60_000;
 
 export function createDiscovery({ store, clock, log, onFound, onEnd }: DiscoveryDeps): Discovery {

@@ -35,11 +35,14 @@ export interface Dispatcher extends Omit<DeliveryControl, "endOrder"> {
   start(): Promise<void>;
   /** How many more deliveries may be owned here now. */
   roomFor(webhook: WebhookRef): number;
-  /** Fresh deliveries, straight from their commit, and owned; what has found no room after all goes back. */
+  /** Takes fresh deliveries, straight from their commit and already owned; any that find no room after all go back. */
   offer(deliveries: readonly DueDelivery[]): void;
-  /** Starts nothing more, gives back what waits, and lets what is in flight end, at most `graceMs`. Resolves with what was left. */
+  /**
+   * Starts nothing more, gives back what waits, and lets what is in flight end, for at most `graceMs`. Resolves with the
+   * number left.
+   */
   stop(graceMs: number): Promise<number>;
-  /** What attempts took by us of late. */
+  /** Takes note of how much of our own time recent attempts took. */
   heed: Admission["heed"];
   /** The store takes no writes: nothing starts whose outcome could not be recorded. */
   stall(stalled: boolean): void;
@@ -56,7 +59,7 @@ export interface Dispatcher extends Omit<DeliveryControl, "endOrder"> {
 
 /** Deliveries that one webhook may keep in memory, so that one backlog does not fill the window. */
 const windowPerWebhook = 256;
-/** So long after its commit a delivery may be offered: as long as the answer to a statement may take. */
+/** How long after its commit a delivery may be offered: as long as the answer to a statement may take. */
 const offerMs = 15_000;
 /** Pause after a defect. */
 const retryMs = 1000;
@@ -66,12 +69,12 @@ export interface DispatcherDeps {
   clock: Clock;
   log: Log;
   deliver(delivery: DueDelivery, route: Route): Promise<Delivered>;
-  /** Most attempts to one webhook at once from here. */
+  /** Maximum concurrent attempts to one webhook from here. */
   webhookConcurrency(): number;
-  /** Whether an attempt may start: what is owned here will be so until it has ended. */
+  /** Whether an attempt may start: what is owned here will stay so until the attempt has ended. */
   mayStart(): boolean;
   pace: AccountPace;
-  /** How many servers deliver, each its part of what a webhook's limits allow. */
+  /** How many servers deliver, each with its share of what a webhook's limits allow. */
   servers(): number;
 }
 
@@ -115,14 +118,14 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   });
   const idleWaiters: (() => void)[] = [];
 
-  /** The table has, or will have, something for this webhook at a time. */
+  /** The table has something for this webhook, or will have at that time. */
   function expect(queue: WebhookQueue, at: number): void {
     if (queue.dueAt === null || at < queue.dueAt) queue.dueAt = at;
     if (at <= clock.now()) makeReady(queue);
     else alarm.set(queue, at);
   }
 
-  /** As `expect`, of a webhook that may have no queue yet; nothing of one that is gone. */
+  /** Like `expect`, for a webhook that may have no queue yet; does nothing for one that is gone. */
   function expectFor(webhook: WebhookRef, at: number): void {
     if (!hindsight.isOutdated(webhook)) expect(queues.of(webhook), at);
   }
@@ -139,12 +142,12 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     else ready.add(queue);
   }
 
-  /** How many attempts may start now, for its account and for itself. */
+  /** How many attempts may start now, under its account's rate and its own. */
   function tokens(queue: WebhookQueue): number {
     return Math.min(pace.tokens(queue), webhookPace.tokens(queue));
   }
 
-  /** What a delivery says of its account and its webhook. */
+  /** Takes over what a delivery says about its account and its webhook. */
   function learn(queue: WebhookQueue, { tier, limits }: DueDelivery): void {
     queue.tier = tier;
     queue.limits = limits;
@@ -164,7 +167,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
   }
 
-  /** The next delivery of a webhook, or a read of the table for it. Also without one it may have an alarm to set. */
+  /**
+   * Starts the next delivery of a webhook, or a read of the table for it. Even if it starts nothing, it may have an alarm
+   * to set.
+   */
   function serve(queue: WebhookQueue, line: Line): boolean {
     const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now()) && tokens(queue) > 0;
     if (starts) {
@@ -183,7 +189,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const place = admission.enter(line);
     queue.enter(clock.monotonicMs());
     const { edition } = queue;
-    // Of an earlier edition it carries what held before.
+    // A delivery from an earlier edition carries the old settings.
     const isClosed = () =>
       queue.removed ||
       queue.edition !== edition ||
@@ -206,8 +212,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         else leave();
       },
       (error: unknown) => {
-        // A defect; or a store that was closed while it had no room for the outcome, which is nobody's fault. The record
-        // is still pending in the table and will be due again.
+        // A bug, or the store was closed while it had no room for the outcome, which is nobody's fault. The record is
+        // still pending in the table and will be due again.
         log.write(stopping ? "warn" : "error", "delivery.broken", {
           eventId: delivery.eventId,
           error: messageOf(error),
@@ -219,7 +225,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   function finish(queue: WebhookQueue, delivery: DueDelivery, result: Delivered): Promise<void> | null {
-    // What was surrendered is nobody's to give back: by now it may be owned anew.
+    // What was surrendered is not ours to give back: by now it may have another owner.
     if (queue.surrendered) return result.connectionFree;
     if (result.kind === "aborted") {
       returns.giveBack([delivery]);
@@ -257,14 +263,17 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, tokens(queue) - queue.waiting);
   }
 
-  /** Gives back what waits for these webhooks, or only such deliveries of it. */
+  /** Gives back what waits for these webhooks, or only the deliveries that match `only`. */
   function drop(dropped: readonly WebhookQueue[], only?: (delivery: DueDelivery) => boolean): void {
     const waiting = dropped.flatMap((queue) => queue.clear(only));
     for (const delivery of waiting) window.letGo(delivery);
     returns.giveBack(waiting);
   }
 
-  /** Starts nothing more there. It is known until what is in flight has ended: a deletion may still have to abort that. */
+  /**
+   * Starts nothing more to this webhook. Its queue stays until what is in flight has ended: a deletion may still have to
+   * abort that.
+   */
   function close(queue: WebhookQueue): void {
     queue.removed = true;
     drop([queue]);
@@ -343,7 +352,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
     enableWebhook(webhook) {
       hindsight.webhookEnabled(webhook.webhookKey);
-      // It is still known for an attempt in flight.
+      // Its queue is still here if an attempt is in flight.
       const queue = queues.get(webhook.webhookKey);
       if (queue) queue.removed = false;
       expectFor(webhook, already);
@@ -378,7 +387,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         queue.surrendered = true;
         for (const delivery of queue.clear()) window.letGo(delivery);
         queue.abort();
-        // What is found from now on for this webhook gets a queue of its own.
+        // Whatever is found for this webhook from now on gets a new queue.
         queues.remove(queue);
       }
     },
@@ -396,7 +405,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         queue.paused = isPaused;
         if (queue.limits.rateLimit !== limits.rateLimit) webhookPace.renew(queue);
         queue.limits = limitsOf(limits);
-        // What is here, or on its way here, carries what held before.
+        // What is here, or on its way here, carries the old settings.
         queue.edition += 1;
         queue.tableUntil = clock.monotonicMs() + offerMs;
         drop([queue]);

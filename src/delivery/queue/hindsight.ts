@@ -3,18 +3,18 @@ import type { WebhookRef } from "../../domain/webhook.ts";
 import { createRecent } from "../../lib/recent.ts";
 
 /**
- * What the dispatcher has learned of late. News travels: a delivery may be offered when its webhook has been removed since.
- * Such news is as old as its way is long, so a bounded memory is enough.
+ * What the dispatcher has learned recently. News takes time to arrive: a delivery may be offered although its webhook has
+ * been removed since. Such a delivery is never older than its way is long, so a bounded memory is enough.
  */
 export interface Hindsight {
-  /** It was removed, or disabled. */
+  /** The webhook was removed or disabled. */
   webhookClosed(webhookKey: number): void;
   webhookEnabled(webhookKey: number): void;
   tenantDeleted(tenantKey: number): void;
   replayCancelled(replayKey: number): void;
   /** Nothing is to be sent to it. */
   isOutdated(webhook: WebhookRef): boolean;
-  /** The replay that began its run was cancelled. */
+  /** The replay that started its run has been cancelled. */
   isCancelled(delivery: Pick<DueDelivery, "replayKey">): boolean;
 }
 

@@ -8,7 +8,7 @@ import { already, type Returns } from "./returns.ts";
 import type { WebhookQueue } from "./webhook-queue.ts";
 import type { Window } from "./window.ts";
 
-/** Claims the next piece of a webhook's backlog, no larger than memory and its tokens have room for. */
+/** Claims the next piece of a webhook's backlog, no larger than memory and its tokens allow. */
 export interface Loader {
   load(queue: WebhookQueue): void;
   readonly areUnderWay: boolean;
@@ -27,18 +27,18 @@ export interface LoaderDeps {
   isClosed(queue: WebhookQueue): boolean;
   isStopping(): boolean;
   onLoaded(queue: WebhookQueue, delivery: DueDelivery): void;
-  /** The table has, or will have, something more for it at a time. */
+  /** The table has more for it, or will have at that time. */
   onMore(queue: WebhookQueue, at: number): void;
   onEnd(queue: WebhookQueue): void;
 }
 
 /** Deliveries claimed at once for a webhook that answers. */
 const loadBatch = 64;
-/** And for any other, or while memory is short: a crowd's backlogs would fill it. */
+/** The same for any other webhook, or while memory is short: the backlogs of a crowd would fill it. */
 const leastLoadBatch = 2;
-/** Claims under way of which the window does not know yet how much they bring. */
+/** Claims under way whose size the window does not know yet. */
 const maxLargeLoads = 4;
-/** Pause after the table could not be asked. */
+/** Pause after a claim failed. */
 const retryMs = 1000;
 
 export function createLoader(deps: LoaderDeps): Loader {
@@ -46,7 +46,7 @@ export function createLoader(deps: LoaderDeps): Loader {
   let underWay = 0;
 
   function keep(queue: WebhookQueue, due: readonly DueDelivery[]): void {
-    // It was cancelled while they were on their way.
+    // Their replay was cancelled while they were on their way.
     returns.giveBack(due.filter(hindsight.isCancelled));
     for (const delivery of due) {
       if (hindsight.isCancelled(delivery)) continue;
@@ -65,7 +65,7 @@ export function createLoader(deps: LoaderDeps): Loader {
       const now = clock.now();
       const hasMemory = !window.isHalfFull && underWay <= maxLargeLoads;
       const most = queue.standingAt(clock.monotonicMs()) === "proven" && hasMemory ? loadBatch : leastLoadBatch;
-      // What could not go out would wait in memory, where it takes the place of others.
+      // What could not go out would wait in memory, taking the place of others.
       const batch = Math.max(1, Math.min(most, tokens(queue)));
       store
         .claim(queue, now, batch)

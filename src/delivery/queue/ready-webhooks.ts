@@ -4,24 +4,30 @@ import type { Admission, Line } from "./admission.ts";
 import type { WebhookQueue } from "./webhook-queue.ts";
 
 /**
- * The webhooks that could start an attempt now, and in which order they may: those that answer first, then those that are
- * new, then the silent ones; among their like one attempt each, in turn. Of those that answer, the ones with something fresh and
- * the ones that only have a backlog are served in turn as well, so that what is new need not wait behind a thousand backlogs.
+ * The webhooks that could start an attempt now, and the order in which they may: first those that answer, then new ones,
+ * then silent ones; within each group they take turns, one attempt each. Among those that answer, webhooks with something
+ * fresh and webhooks with only a backlog alternate too, so that what is new need not wait behind a thousand backlogs.
  */
 export interface ReadyWebhooks {
-  /** It comes after its like; one that is in it already stays where it is, unless it has something fresh now and had not. */
+  /**
+   * Adds it behind the others of its kind; one that is already in stays where it is, unless it has something fresh now
+   * and did not before.
+   */
   add(queue: WebhookQueue): void;
-  /** What an attempt says of its webhook. One that waits goes on waiting among its new like: places of others are others'. */
+  /**
+   * Takes note of what an attempt says about its webhook. One that is waiting goes on waiting among its new kind: the
+   * places of one kind are not for another.
+   */
   learn(queue: WebhookQueue, answered: boolean): void;
   /**
-   * Gives each its turn, again and again, as long as there is room. A webhook that is given its turn is out, until it is added.
-   * @param start false: it had nothing to start after all
+   * Gives each its turn, again and again, while there is room. A webhook that gets its turn is out until it is added again.
+   * @param start returns false if it had nothing to start after all
    */
   serve(start: Start): void;
-  /** When one that waits may have its turn though no attempt has ended until then, by the wall clock; null: never. */
+  /** When a waiting webhook may get its turn even if no attempt ends before then, by the wall clock; null: never. */
   nextTurnAt(): number | null;
   isEmpty(): boolean;
-  /** Fresh deliveries of webhooks that answer: they could go at once, but for a place among the attempts under way. */
+  /** Fresh deliveries of webhooks that answer: all they lack is a place among the attempts under way. */
   readonly waitingForPlace: number;
 }
 
@@ -32,13 +38,13 @@ const lines: readonly Line[] = ["fresh", "backlog", "untried", "silent"];
 const standingOf = (line: Line) => (line === "fresh" || line === "backlog" ? "proven" : line);
 
 /**
- * Reads and attempts for webhooks that have not answered, in a row. Each takes 100 to 200 µs, with a connection to be made: 384
- * of them held up everybody else for 40 ms, and again 10 s later, when they all timed out together.
+ * How many reads and attempts for webhooks that have not answered are made in a row. Each takes 100 to 200 µs, including a new
+ * connection: 384 of them held up everything else for 40 ms, and again 10 s later, when they all timed out together.
  */
 const unprovenTurns = 8;
 /**
- * Between two rows, counted from the end of the first: a server that takes longer than this for one would else begin the next
- * at once, and a thousand reads in a row took 213 ms.
+ * Rest between two rows, counted from the end of the first: otherwise a server that takes longer than this for one would
+ * begin the next immediately, and a thousand reads in a row took 213 ms.
  */
 const restMs = 1;
 
@@ -78,7 +84,7 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
       if (!queue) return;
       lastLine = line;
       const now = lineOf(queue);
-      // It has let attempts wait since.
+      // Since it was added, it has left attempts waiting.
       if (standingOf(now) !== "proven") join(queue, now);
       else {
         queue.readyAs = null;

@@ -4,14 +4,14 @@ import { messageOf } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
 
-/** What is owned here and will not go out from here goes back to the table, for whoever claims it. */
+/** Gives what is owned here but will not go out from here back to the table, for any process to claim. */
 export interface Returns {
-  /** @param dueAt when somebody here may look for it in the table again */
+  /** @param dueAt when this process may look for it in the table again */
   giveBack(deliveries: readonly DeliveryRef[], dueAt?: number): void;
-  /** What could not be given back yet is not owned any more. */
+  /** What could not be given back yet is no longer owned. */
   forget(): void;
   readonly areUnderWay: boolean;
-  /** Nothing is tried again. Resolves when nothing is under way. */
+  /** Stops retrying. Resolves when nothing is under way. */
   stop(): Promise<void>;
 }
 
@@ -19,22 +19,24 @@ export interface ReturnsDeps {
   store: Pick<Store, "release">;
   clock: Clock;
   log: Log;
-  /** The table has it. */
+  /** The table has it back. */
   onReturned(delivery: DeliveryRef, dueAt: number): void;
-  /** All that was given back at once has been told of. */
+  /** Everything that was given back in one call has been reported. */
   onEnd(): void;
 }
 
-/** Of what is due by now: not the time of now, or it would wait for that again when the clock is set back. */
+/**
+ * The due time of what is due already: not the current time, or it would have to wait for that again if the clock is set back.
+ */
 export const already = 0;
 
-/** Pause after the table could not be told. */
+/** Pause after a failed release. */
 const retryMs = 1000;
 
 export function createReturns({ store, clock, log, onReturned, onEnd }: ReturnsDeps): Returns {
   const underWay = new Set<Promise<void>>();
   let stopped = false;
-  /** Counts how often everything was forgotten: what is from before is not tried again. */
+  /** Counts how often everything was forgotten: anything from before is not retried. */
   let era = 0;
 
   function giveBack(deliveries: readonly DeliveryRef[], dueAt = already): void {

@@ -3,9 +3,9 @@ import { createTimeline } from "../../lib/timeline.ts";
 import type { WebhookQueue } from "./webhook-queue.ts";
 
 /**
- * How fast the attempts to one webhook follow each other, where its tenant has said so: a token bucket with a tenth of a
- * second's worth, one token at least, so that they are spread over the second. As `AccountPace`, it delays and never loses,
- * and is one number (GCRA), which the webhook's queue keeps.
+ * Paces the attempts to one webhook where its tenant has set a rate: a token bucket with a tenth of a second's worth, and
+ * at least one token, so that attempts are spread over the second. Like `AccountPace`, it delays and never drops, and is
+ * one number (GCRA), which the webhook's queue keeps.
  */
 export interface WebhookPace {
   /** How many attempts to this webhook may start now. */
@@ -14,29 +14,29 @@ export interface WebhookPace {
   take(queue: WebhookQueue): void;
   /** The webhook waits until it has a token again. */
   hold(queue: WebhookQueue): void;
-  /** Hands over those that have one by now. */
+  /** Hands over those that have one again. */
   release(ready: (queue: WebhookQueue) => void): void;
-  /** Its rate is another now: it waits no more, and what the one before had it wait for is forgotten. */
+  /** Its rate has changed: it stops waiting, and any debt from the old rate is forgotten. */
   renew(queue: WebhookQueue): void;
-  /** When the next one that waits has a token, by the wall clock; null: none does. */
+  /** When the next waiting one has a token, by the wall clock; null: none waits. */
   nextAt(): number | null;
   isEmpty(): boolean;
 }
 
 export const webhookBurstMs = 100;
 
-/** One that has used up its tokens waits for so many ms' worth of them, and no timer is set for each. */
+/** One that has used up its tokens waits for this many ms' worth of them, so that no timer is set for each. */
 const refillMs = 50;
 
 /** A full bucket has a whole token, though its share of a second is a fraction. */
 const epsilon = 1e-6;
 
-/** @param servers how many deliver: each takes its part of the rate */
+/** @param servers how many deliver: each takes its share of the rate */
 export function createWebhookPace(clock: Clock, servers: () => number): WebhookPace {
   const timeline = createTimeline<WebhookQueue>();
   let waiting = 0;
 
-  /** Between two tokens; 0: as many as it takes. */
+  /** Time between two tokens; 0: no limit. */
   const intervalMs = ({ limits }: WebhookQueue) =>
     limits.rateLimit === null ? 0 : (1000 * servers()) / limits.rateLimit;
   const debtMs = (queue: WebhookQueue) => Math.max(0, queue.spokenFor - clock.monotonicMs());

@@ -4,38 +4,38 @@ import { noLimits, type WebhookLimits } from "../../domain/webhook.ts";
 import { Interrupter, type Interruption } from "../../lib/interruption.ts";
 import { type Line, type Standing, youngMs } from "./admission.ts";
 
-/** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
+/** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows about its receiver. */
 export interface WebhookQueue {
   readonly webhookKey: number;
   readonly tenantKey: number;
-  /** When the table has, or will have, something for it that can be claimed; null: nothing that is known of. */
+  /** When the table has, or will have, something for it that can be claimed; null: nothing is known of. */
   dueAt: number | null;
-  /** The earliest time for which it stands in the alarm; null: for none. */
+  /** The earliest time for which it is in the alarm; null: it is not. */
   alarmAt: number | null;
   /** A claim is under way. */
   loading: boolean;
-  /** Among which of those that are ready it stands; `ready-webhooks.ts` says so. */
+  /** The line in which it waits while it is ready; set by `ready-webhooks.ts`. */
   readyAs: Line | null;
-  /** It waits for its account's next tokens; `account-pace.ts` says so. */
+  /** It waits for its account's next tokens; set by `account-pace.ts`. */
   isHeld: boolean;
-  /** The plan that holds for its account; null until a delivery told it. */
+  /** The plan of its account; null until a delivery has told us. */
   tier: Tier | null;
-  /** What its tenant has said; as a delivery or a change told it last. */
+  /** The limits its tenant has set, as last reported by a delivery or a change. */
   limits: WebhookLimits;
-  /** Until when the tokens of its rate are spoken for, on the monotonic clock; `webhook-pace.ts` says so. */
+  /** Until when the tokens of its rate are spoken for, on the monotonic clock; set by `webhook-pace.ts`. */
   spokenFor: number;
-  /** It waits for its own next token; `webhook-pace.ts` says so. */
+  /** It waits for its own next token; set by `webhook-pace.ts`. */
   isSlowed: boolean;
-  /** Grows as the tenant's settings of it change. */
+  /** Grows with each change of the tenant's settings for it. */
   edition: number;
   removed: boolean;
   /** The tenant has paused it. */
   paused: boolean;
-  /** Until then what comes goes to the table, on the monotonic clock: it may be from before a change of the settings. */
+  /** Until then, on the monotonic clock, new arrivals go to the table: they may be from before a change of the settings. */
   tableUntil: number;
-  /** It goes on after a pause; see `isDraining`, which ends that. */
+  /** It is resuming after a pause; see `isDraining`, which ends that. */
   drains: boolean;
-  /** What is in flight is not owned any more. */
+  /** What is in flight is no longer owned. */
   surrendered: boolean;
   readonly inFlight: number;
   /** Deliveries in memory that wait. */
@@ -47,23 +47,23 @@ export interface WebhookQueue {
   canStart(now: number): boolean;
   /** The table has something for it and the piece of the backlog in memory is used up. */
   wantsLoad(now: number): boolean;
-  /** Something of it is due, here, on its way here, or in the table. */
+  /** It has something due: here, on its way here, or in the table. */
   hasMore(now: number): boolean;
-  /** It was paused, and something from then has not gone out yet: what comes now goes to the table, to have its turn after it. */
+  /** It was paused, and something from then has not gone out yet: new arrivals go to the table, to have their turn after it. */
   isDraining(now: number): boolean;
   addFresh(delivery: DueDelivery): void;
   addStored(delivery: DueDelivery): void;
-  /** The next one to send, fresh and stored ones in turn: a replay must not hold up what is new. */
+  /** The next one to send, alternating between fresh and stored: a replay must not hold up what is new. */
   next(): DueDelivery | null;
-  /** On the monotonic clock, as below. */
+  /** `nowMs` is on the monotonic clock, here and below. */
   standingAt(nowMs: number): Standing;
   /** An attempt begins. */
   enter(nowMs: number): void;
-  /** Whether an attempt got an answer. After none, one attempt at a time until there is one again. */
+  /** Whether an attempt got an answer. If it got none, one attempt at a time until there is an answer again. */
   answered(answered: boolean, nowMs: number): void;
   /** An attempt has ended. */
   leave(): void;
-  /** Lets go of what waits, or only of such deliveries. */
+  /** Removes what waits, or only the deliveries that match `only`. */
   clear(only?: (delivery: DueDelivery) => boolean): DueDelivery[];
   /** Breaks off what is in flight. */
   abort(): void;
@@ -83,7 +83,7 @@ export function createWebhookQueue(
   let tried = false;
   let lastWasFresh = false;
   let inFlight = 0;
-  /** Since when attempts are under way and none has been answered. */
+  /** Since when attempts have been under way with none answered. */
   let unansweredSince = 0;
 
   const queue: WebhookQueue = {

@@ -1,10 +1,10 @@
 import type { WebhookLimits, WebhookRef } from "../../domain/webhook.ts";
 import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
 
-/** The queues of all webhooks that have something to do, or had of late. */
+/** The queues of all webhooks that have something to do, or recently had. */
 export interface WebhookQueues {
   get(webhookKey: number): WebhookQueue | undefined;
-  /** As `get`; makes one if there is none. */
+  /** Like `get`, but makes one if there is none. */
   of(webhook: WebhookRef): WebhookQueue;
   ofTenant(tenantKey: number): WebhookQueue[];
   all(): WebhookQueue[];
@@ -12,13 +12,13 @@ export interface WebhookQueues {
   remove(queue: WebhookQueue): void;
 }
 
-/** Webhooks that are remembered at once, those with something pending aside. */
+/** How many webhooks are remembered at a time; those with something pending stay in any case. */
 const maxQueues = 20_000;
 
 export interface WebhookQueuesOptions {
-  /** Most attempts to one webhook at once from here. */
+  /** Maximum concurrent attempts to one webhook from here. */
   webhookConcurrency(): number;
-  /** What a tenant allows is for all of them: each takes its part, one at least. */
+  /** A tenant's limit is for all servers together: each takes its share, at least one. */
   servers(): number;
 }
 
@@ -30,7 +30,10 @@ export function createWebhookQueues({ webhookConcurrency, servers }: WebhookQueu
     return Math.min(webhookConcurrency(), Math.max(1, Math.floor(maxConcurrency / servers())));
   }
 
-  /** Queues of webhooks that have nothing to do; they are remembered a while, because they know whether it answers. */
+  /**
+   * Forgets queues of webhooks that have nothing to do; they are kept for a while because they know whether the webhook
+   * answers.
+   */
   function forgetIdle(): void {
     let excess = maxQueues / 10;
     for (const [key, queue] of queues) {

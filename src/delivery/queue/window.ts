@@ -4,11 +4,11 @@ import type { DueDelivery } from "../../domain/delivery.ts";
 export interface Window {
   readonly deliveries: number;
   /**
-   * Backlogs have their half of it, and are loaded in small pieces only. With all of it, those of 1,000 webhooks sent what was new
-   * to the table, to wait there for half a second and more.
+   * Backlogs may have half of it; from then on they are loaded in small pieces only. With all of it, the backlogs of
+   * 1,000 webhooks sent what was new to the table, to wait there for half a second and more.
    */
   readonly isHalfFull: boolean;
-  /** For anything; how long a payload is, shows as it comes. */
+  /** For anything at all; how long a payload is only shows when it arrives. */
   readonly hasRoom: boolean;
   hasRoomFor(delivery: DueDelivery): boolean;
   hold(delivery: DueDelivery): void;
@@ -17,7 +17,7 @@ export interface Window {
 
 const maxDeliveries = 8192;
 const maxBytes = 32 * 1024 * 1024;
-/** What a request may hold beside its payload without being let go of. */
+/** What a request may hold besides its payload without having to be let go. */
 const smallRequestBytes = 1024;
 
 export function createWindow(): Window {
@@ -46,8 +46,8 @@ export function createWindow(): Window {
 }
 
 /**
- * A fresh payload is a view of the request that it came in. Waiting, it would keep all of that: 5 MiB of a batch for the
- * shortest of its events, and the window would not know.
+ * A fresh payload is a view of the request that it came in. While it waits, it would keep all of that in memory: 5 MiB of
+ * a batch for the shortest of its events, and the window would not know.
  */
 export function withoutRequest(delivery: DueDelivery): DueDelivery {
   const { payload } = delivery;
