@@ -14,21 +14,21 @@ import { isEnabled, limitsOf } from "./webhook.ts";
 /** Rules, section 6: an idempotency key is remembered for 24 hours. */
 export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
 
-/** Events that somebody wants to have accepted, all or none. */
+/** Events submitted together, to be accepted all or none. */
 export interface Submission {
-  /** Of each event; null: it has none. */
+  /** The type of each event; null: it has none. */
   readonly types: readonly (string | null)[];
-  /** The one that it came with, as it is now; null: the account has no such key any more. */
+  /** The key that it came with, as it is now; null: the account no longer has such a key. */
   readonly apiKey: Pick<ApiKey, "expiresAt"> | null;
-  /** Of the request, when it has an idempotency key. */
+  /** The request's, if it has an idempotency key. */
   readonly fingerprint: Uint8Array | null;
-  /** What its key was used for; null: nothing known. */
+  /** What its idempotency key was used for before; null: nothing known. */
   readonly earlier: EarlierAnswer | null;
   /** False when the disk is below its floor. */
   readonly mayGrow: boolean;
 }
 
-/** The request that was accepted with an idempotency key. */
+/** The earlier request that was accepted with an idempotency key. */
 export interface EarlierAnswer {
   readonly fingerprint: Uint8Array;
   readonly eventIds: readonly string[];
@@ -47,13 +47,13 @@ export interface EarlierAnswer {
 export type Acceptance =
   | {
       readonly kind: "accepted";
-      /** Of each event. */
+      /** For each event. */
       readonly records: readonly (readonly NewRecord[])[];
     }
   | { readonly kind: "repeated"; readonly eventIds: readonly string[] }
   | { readonly kind: "refused"; readonly error: DomainError };
 
-/** A record of an event that had none for its webhook. Its run is the first. */
+/** A record of an event that had none for its webhook. This is its first run. */
 export type NewRecord = WaitingRecord | UndeliverableRecord | SkippedRecord;
 
 export interface WaitingRecord {
@@ -64,7 +64,7 @@ export interface WaitingRecord {
 
 export interface UndeliverableRecord {
   readonly state: "FAILED";
-  /** Null: there is none. */
+  /** Null: none is registered. */
   readonly webhook: RegisteredWebhook | null;
   readonly finishedAt: number;
   readonly failure: Failure;
@@ -76,7 +76,7 @@ export interface SkippedRecord {
   readonly finishedAt: number;
 }
 
-/** Whether events are accepted, and which records each of them gets (rules, sections 3, 4, 6 and 7, in that order). */
+/** Decides whether events are accepted, and which records each of them gets (rules, sections 3, 4, 6 and 7, in that order). */
 export function accept(state: TenantState, submission: Submission, moment: Moment): Acceptance {
   if (state.gone) return { kind: "refused", error: accountGone() };
   const { apiKey, fingerprint, earlier } = submission;
@@ -96,7 +96,7 @@ export function accept(state: TenantState, submission: Submission, moment: Momen
   return { kind: "accepted", records: recordsOfEach(submission.types, state.webhooks, moment) };
 }
 
-/** Events of one type have the same records, so a batch asks once for each type. */
+/** Events of one type get the same records, so a batch works them out once per type. */
 function recordsOfEach(
   types: readonly (string | null)[],
   webhooks: readonly RegisteredWebhook[],
@@ -126,15 +126,15 @@ function recordsOf(type: string | null, webhooks: readonly RegisteredWebhook[], 
   );
 }
 
-/** What the program tells an account of a webhook. */
+/** What the program tells an account about a webhook. */
 export interface OwnEvent {
   readonly type: OwnEventType;
   readonly aboutKey: number;
 }
 
 /**
- * The records of an event of our own (rules, section 14). None: nobody asks for it, or there is no room, and it is not
- * stored. No quota and no standing of the account is asked.
+ * The records of an event of our own (rules, section 14). None: no webhook asks for it, or there is no room, and it is
+ * not stored. Neither the quota nor the standing of the account matters.
  */
 export function acceptOwn(
   { gone, webhooks }: Pick<TenantState, "gone" | "webhooks">,
@@ -149,9 +149,9 @@ export function acceptOwn(
   );
 }
 
-/** The records of an event for webhooks that have none of it. */
+/** The records of an event for webhooks that have none for it yet. */
 export function fanOut(webhooks: readonly RegisteredWebhook[], { now }: Moment): WaitingRecord[] {
-  // Due by the clock, not by the ingestion time, which runs ahead when the clock has stepped back.
+  // Due by the clock, not by the ingestion time, which runs ahead if the clock was set back.
   return webhooks.map((webhook) => ({ state: "PENDING", webhook, nextAttemptAt: now }));
 }
 
@@ -181,16 +181,16 @@ export const firstDelivery = (
   orderHash: event.orderHash,
 });
 
-/** Rules, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */
+/** Rules, section 4: over the quota, events get 429 until the end of the month; a batch fits whole or is refused whole. */
 function refusalOfQuota(
   { tenant, counters }: TenantState,
   events: number,
   { now, orderedNow }: Moment,
 ): DomainError | null {
   const quota = quotaOf(tenant);
-  // A month that has begun meanwhile only makes more room: nearly every event needs no look at the calendar.
+  // A month that has begun in the meantime only makes more room: nearly every event needs no look at the calendar.
   if (counters.eventsInMonth + events <= quota) return null;
-  // By the time that the events would carry: it is ahead of the clock when that was set back over a month's end.
+  // By the ingestion time that the events would get: it is ahead of the clock if that was set back over the end of a month.
   const left = quota - openMonth(counters, orderedNow).eventsInMonth;
   if (events <= left) return null;
   const date = new Date(orderedNow);
@@ -202,7 +202,7 @@ function refusalOfQuota(
   );
 }
 
-/** As soon as something old has gone, or the operator has given it more; nobody knows when. */
+/** Room comes when something old has gone or the operator has allowed more; nobody knows when. */
 const storageRetrySeconds = 3600;
 
 const refusalOfStorage = ({ storageFullAt, ownStorageBytes }: Tenant): DomainError | null =>

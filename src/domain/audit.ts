@@ -1,7 +1,7 @@
 import type { Webhook, WebhookSettings } from "./webhook.ts";
 
 /**
- * Who did what, from where. An entry about an act that writes is written in the same transaction, so neither is there without
+ * Who did what, from where. An act that writes and its entry are written in one transaction, so neither exists without
  * the other.
  *
  * | Acts that are                                    | are                                                        |
@@ -10,7 +10,7 @@ import type { Webhook, WebhookSettings } from "./webhook.ts";
  * | strangers', from many addresses in that hour     | counted in one entry without an address                    |
  * | all others                                       | an entry each                                              |
  *
- * The latest are kept, for a year: a stranger who guesses takes up places of strangers alone.
+ * The latest are kept, for a year: a stranger who guesses passwords only uses up strangers' places.
  */
 export const auditActions = [
   "account.created",
@@ -52,13 +52,13 @@ export type AuditActor = (typeof auditActors)[number];
 /** Who does something, and from where. */
 export interface Origin {
   readonly actor: AuditActor;
-  /** How the operator came: `command of ada`, for example. */
+  /** How the operator got in: `command of ada`, for example. */
   readonly via: string | null;
-  /** Of the client. */
+  /** The client's. */
   readonly address: string | null;
 }
 
-/** What there is to know of an act. Never a secret, nor what a header of a webhook holds. */
+/** The details of an act. Never a secret, nor the value of a webhook's header. */
 export type AuditDetail = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /** Somebody with a session of the account. */
@@ -76,7 +76,7 @@ export const replayCancelled = (by: Origin, replayId: string): Act => ({
 });
 
 export interface AuditEntry extends Act {
-  /** Empty: it is about the server. */
+  /** Empty: the entry is about the server. */
   readonly tenantId: string;
   /** How often it happened, first `at` and last `lastAt`. */
   readonly times: number;
@@ -87,13 +87,13 @@ export interface AuditEntry extends Act {
 export const auditLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
 export const auditLimits = {
-  /** Entries of an account; the server's own are one more. */
+  /** Entries per account; the server itself counts as one more. */
   entries: 10_000,
-  /** Of them, those about strangers. */
+  /** How many of them may be about strangers. */
   ofStrangers: 1_000,
-  /** Addresses of strangers that are told apart in a window. */
+  /** Strangers' addresses that are told apart in one window. */
   strangersAtOnce: 50,
-  /** In which the same is counted. */
+  /** The same act within this time is counted in one entry. */
   windowMs: 60 * 60 * 1000,
 } as const;
 
@@ -105,14 +105,14 @@ const counted: readonly AuditAction[] = [
   "operator.refused",
 ];
 
-/** Whether it is counted with what was the same of late. */
+/** Whether it is counted together with recent acts of the same kind. */
 export const isCounted = ({ action }: Act): boolean => counted.includes(action);
 
-/** URLs of one kind in an entry. A list may be long, and an entry is read by people. */
+/** URLs of one kind in an entry. A list may be long, and entries are read by people. */
 const mostUrls = 20;
 const longestUrl = 200;
 
-/** What changed about a list of webhooks; null: nothing but its order. Queries of URLs may be secrets. */
+/** What changed in a list of webhooks; null: at most its order. The query strings of URLs may be secrets. */
 export function webhookListDetail(before: readonly Webhook[], after: readonly Webhook[]): AuditDetail | null {
   const earlier = new Map(before.map((webhook) => [webhook.url, webhook]));
   const later = new Set(after.map(({ url }) => url));
@@ -134,14 +134,14 @@ export function shownUrl({ url }: Pick<Webhook, "url">): string {
   return shown.length > longestUrl ? `${shown.slice(0, longestUrl)}…` : shown;
 }
 
-/** Says nothing of those that there are none of. */
+/** Leaves out a name that has no URLs. */
 function named(name: string, urls: readonly string[]): AuditDetail {
   if (urls.length === 0) return {};
   const left = urls.length - mostUrls;
   return { [name]: left > 0 ? [...urls.slice(0, mostUrls), `and ${left} more`] : urls };
 }
 
-/** As the API calls them. */
+/** Their names in the API. */
 const settingNames: Readonly<Record<keyof WebhookSettings, string>> = {
   eventTypes: "event_types",
   ordered: "ordered",

@@ -12,7 +12,7 @@ import type {
 } from "./books.ts";
 import type { Tenant, TenantChange, Tier } from "./tenant.ts";
 
-/** What a decision about payments knows of one account, as plain data: all of it that is open. */
+/** What a decision about payments knows about one account, as plain data: everything that is open. */
 export interface OpenBooks {
   readonly account: BillingAccount;
   /** Null once it has been deleted. */
@@ -28,12 +28,12 @@ export interface OpenBooks {
 }
 
 export interface OpenInvoice extends Invoice {
-  /** The login that comes with an upgrade; null: that of the account stays. */
+  /** The login that comes with an upgrade; null: the account keeps its own. */
   readonly login: OrderedLogin | null;
 }
 
 export interface OrderedLogin extends NewLogin {
-  /** The address is the login of another account by now. */
+  /** The address has become the login of another account. */
   readonly isTaken: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface OpenPeriod extends Pick<PlanPeriod, "tier"> {
   readonly key: number;
 }
 
-/** The key of a row, or of the one that the same change adds to that table. */
+/** The key of a row, or of the one that the same change adds to the table. */
 export type RowKey = number | "added";
 
 /** Fields of a row that change. */
@@ -77,7 +77,7 @@ export type InvoiceChange = Changed<
 
 export type CardChange = Changed<SavedCard, "sealed" | "expMonth" | "expYear" | "refused" | "forgetAt">;
 
-/** What a decision changes in the books of one account: rows with what they become, and rows to add. The rest stays. */
+/** What a decision changes in the books of one account: rows with their new values, and rows to add. The rest stays. */
 export interface BooksChange {
   readonly account?: AccountChange;
   readonly tenant?: TenantChange;
@@ -87,7 +87,7 @@ export interface BooksChange {
   /** Invoices whose days are free again. */
   readonly freesDaysOf?: readonly number[];
   readonly cards?: readonly CardChange[];
-  /** The card whose row goes. */
+  /** The card whose row is deleted. */
   readonly removesCard?: number;
   readonly period?: PeriodChange;
   readonly addsVerification?: Pick<CardVerification, "token" | "createdAt" | "chargeKey">;
@@ -110,7 +110,7 @@ export interface CardToAdd extends NewCard, Pick<SavedCard, "forgetAt"> {
   readonly createdAt: number;
 }
 
-/** One plan is in force at a time: the period of the one before ends as the next one starts. */
+/** One plan is in force at a time: the previous period ends as the next one starts. */
 export interface PeriodChange {
   /** The open period; null: there is none. */
   readonly ends: number | null;
@@ -119,7 +119,7 @@ export interface PeriodChange {
 }
 
 /**
- * Keeps the record of plans true to the tenant: a paid plan counts from the first verified card on, and not while the
+ * Keeps the record of plans in line with the tenant: a paid plan counts from the first verified card on, and not while the
  * account is suspended, when it cannot be used.
  *
  *   none ◀──free, suspended, deleted── held ──another tier──▶ held
@@ -134,7 +134,7 @@ export function changePeriod(
   return (period?.tier ?? null) === held ? null : { ends: period?.key ?? null, starts: held, at };
 }
 
-/** The change, and what follows from it for the record of plans. */
+/** The change, together with its consequence for the record of plans. */
 export function withPeriod(books: OpenBooks, change: BooksChange, now: number): BooksChange {
   const account = { ...books.account, ...change.account };
   const tenant = books.tenant && { ...books.tenant, ...change.tenant };

@@ -1,20 +1,23 @@
 import type { Tier } from "./tenant.ts";
 
 /**
- * Who pays for a tenant. It outlives it: a deleted account still has a last charge to make, a card to forget and late
- * payments to give back, and nothing in here but the card says whose it was. Money is an integer number of kobo.
+ * Who pays for a tenant. It outlives the tenant: a deleted account still has a last charge to make, a card to forget and
+ * late payments to refund, and nothing in here except the card says whose it was. Money is an integer number of kobo.
  */
 export interface BillingAccount {
   readonly key: number;
-  /** Tells nothing of the tenant; references at the processor are worked out from it (`billing/references.ts`). */
+  /** Reveals nothing about the tenant; references at the processor are derived from it (`billing/references.ts`). */
   readonly id: string;
   /** Null once the tenant has been deleted. */
   readonly tenantKey: number | null;
   /** When a card was verified for the first time: the days from then on are charged. */
   readonly verifiedAt: number | null;
-  /** Paid in advance; the next month's end takes it off. */
+  /** Paid in advance; the next month's end deducts it. */
   readonly creditKobo: number;
-  /** When days are invoiced next: a month's end, or at once when closing; null before the first verification, and after the last. */
+  /**
+   * When days are invoiced next: at a month's end, or immediately when closing; null before the first verification, and
+   * after the last invoice.
+   */
   readonly nextInvoiceAt: number | null;
   /**
    *   active ──tenant deleted──▶ closing ──last charge made, card forgotten──▶ closed
@@ -25,7 +28,7 @@ export interface BillingAccount {
 }
 
 /**
- * A card to be verified on a hosted page. There is at most one open one for an account, and its `payment_url` stays while
+ * A card to be verified on a hosted page. An account has at most one open verification, and its `payment_url` stays while
  * the pages behind it come and go.
  *
  *          page paid
@@ -46,23 +49,23 @@ export interface CardVerification {
 /** A card that can be charged while its owner is away. */
 export interface SavedCard {
   readonly key: number;
-  /** Where the token exists, as `paystack:live`. */
+  /** Where the token exists, such as `paystack:live`. */
   readonly processor: string;
   /** Token and e-mail of the card at the processor, encrypted (`billing/card-vault.ts`). */
   readonly sealed: Uint8Array;
-  /** The same for the same card. */
+  /** Identical for the same card. */
   readonly signature: string | null;
   readonly brand: string;
   readonly last4: string;
   readonly expMonth: string;
   readonly expYear: string;
-  /** The bank said that this card will never do, so it is not asked again. */
+  /** The bank said that this card will never work, so it is not tried again. */
   readonly refused: boolean;
-  /** When the processor is to be told to forget it; null while it is in use. */
+  /** When to tell the processor to forget it; null while it is in use. */
   readonly forgetAt: number | null;
 }
 
-/** A plan that was in force and paid for; a day belongs to the highest one that was held on it. */
+/** A plan that was in force and paid for; each day belongs to the highest plan held on it. */
 export interface PlanPeriod {
   readonly tier: Tier;
   readonly startedAt: number;
@@ -89,7 +92,7 @@ export interface InvoiceLine {
 export interface Invoice {
   readonly key: number;
   readonly accountKey: number;
-  /** Random; references of its charges are made of it. */
+  /** Random; the references of its charges are derived from it. */
   readonly id: string;
   readonly kind: "upgrade" | "subscription" | "closing";
   readonly state: "open" | "paid" | "void";
@@ -97,14 +100,14 @@ export interface Invoice {
   /** What the days cost. */
   readonly totalKobo: number;
   readonly creditUsedKobo: number;
-  /** What is charged: the total less the credit, or more than it where the least charge is higher. */
+  /** What is charged: the total less the credit, or more if the minimum charge is higher. */
   readonly amountKobo: number;
   /** Charges made for it so far. */
   readonly attempts: number;
   readonly firstFailedAt: number | null;
-  /** When the next charge is to be made; null: none is planned. */
+  /** When to make the next charge; null: none is planned. */
   readonly nextAttemptAt: number | null;
-  /** The tier to go to when an upgrade is paid. */
+  /** The tier to move to once an upgrade is paid. */
   readonly targetTier: Tier | null;
 }
 
@@ -119,9 +122,9 @@ export interface Invoice {
 export interface Charge {
   readonly key: number;
   readonly accountKey: number;
-  /** Our name for it at the processor, unique for ever: what makes a repetition harmless. */
+  /** Our name for it at the processor, unique for all time: that is what makes a repetition harmless. */
   readonly reference: string;
-  /** Where it was made, as `sandbox:test`. */
+  /** Where it was made, such as `sandbox:test`. */
   readonly processor: string;
   readonly kind: "verification" | Invoice["kind"];
   readonly state: "open" | "succeeded" | "failed" | "superseded";
@@ -131,9 +134,9 @@ export interface Charge {
   readonly createdAt: number;
   /** When the processor was last asked to make it; null: not yet. */
   readonly sentAt: number | null;
-  /** From then on it may be asked again, if it knows nothing of the reference: an earlier request has surely ended. */
+  /** From then on it may be asked again, if it does not know the reference: an earlier request has surely ended by then. */
   readonly resendAt: number | null;
-  /** Times that it was looked up. */
+  /** How often it was looked up. */
   readonly lookUps: number;
   /** When to look it up next; null: it need not be. */
   readonly lookUpAt: number | null;
@@ -142,7 +145,7 @@ export interface Charge {
   readonly settledAt: number | null;
   /** Why it failed, in words for the customer. */
   readonly reason: string | null;
-  /** Money that has to go back: `due` is to be asked for, `requested` was. */
+  /** Money that has to go back: `due` has yet to be requested, `requested` has been. */
   readonly refund: "due" | "requested" | "done" | null;
   readonly refundAt: number | null;
 }
@@ -169,7 +172,7 @@ export interface NewCharge {
   readonly processor: string;
   readonly amountKobo: number;
   readonly cardKey: number | null;
-  /** When to look it up, should nobody say before what became of it. */
+  /** When to look it up, unless its outcome is reported before. */
   readonly lookUpAt: number | null;
 }
 
@@ -187,18 +190,18 @@ export interface NewCard {
 export type AfterFailure =
   | { readonly kind: "retry"; readonly at: number }
   | { readonly kind: "suspend" }
-  /** The days are free again. */
+  /** Its days are free again. */
   | { readonly kind: "void" };
 
 export interface ChargeFailure {
   /** For the customer. */
   readonly reason: string;
-  /** The card will never do. */
+  /** The card will never work. */
   readonly cardRefused: boolean;
-  /** Money moved all the same, and goes back. */
+  /** Money moved anyway, and goes back. */
   readonly refund: boolean;
   /** A card that came with it, to be forgotten. */
   readonly card: NewCard | null;
-  /** When to make sure that it stays failed; null: it never reached the processor. */
+  /** When to check that it stays failed; null: it never reached the processor. */
   readonly lookUpAt: number | null;
 }

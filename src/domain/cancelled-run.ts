@@ -5,14 +5,14 @@ import type { PlaceInLine } from "./order.ts";
 import type { SettledRecord } from "./settlement.ts";
 
 /**
- * What a record was before a replay began a run of it. It is kept with the record while that run waits, so that it can
+ * What a record was before a replay began a run of it. This is kept with the record while that run waits, so that it can
  * return to it when the replay is cancelled (rules, section 10):
  *
  *   DELIVERED, FAILED ──▶ is so again
  *   PENDING, in the run that its event began ──▶ goes on with that, where it was
  *   there was none ──▶ goes
  *
- * A run that was overtaken is over: a record that waited for another replay returns to what it was before that one.
+ * A run that was overtaken is over: a record that was waiting for another replay returns to what it was before that one.
  */
 export type RecordBefore = { readonly state: "NONE" } | KnownBefore;
 
@@ -23,19 +23,19 @@ interface KnownBefore {
   readonly errorReason: string | null;
   readonly errorCode: FailureCode | null;
   readonly statusCode: number | null;
-  /** Of the group that counts its failure. */
+  /** Key of the group that counts its failure. */
   readonly failureKey: number | null;
-  /** The replay that began the run; null of one that waits. */
+  /** The replay that began the run; null for a run that waits. */
   readonly replayKey: number | null;
 }
 
-/** As it stands in its row. */
+/** A record as its row has it. */
 export interface RecordNow extends KnownBefore {
   /** Kept by the run that waits; null if no replay began it, or an earlier program did. */
   readonly before: RecordBefore | null;
 }
 
-/** What a record is before the run that a replay begins now. */
+/** What to remember about a record when a replay begins a new run. */
 export function beforeRun(record: RecordNow): RecordBefore {
   const { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode, failureKey } = record;
   const { replayKey, before } = record;
@@ -46,8 +46,8 @@ export function beforeRun(record: RecordNow): RecordBefore {
 export type ReturnedRecord = SettledRecord & Pick<KnownBefore, "attemptsInRun" | "replayKey" | "failureKey">;
 
 /**
- * What a record becomes whose run was cancelled while it waited; null: it goes. Its attempts stay in the log. What goes on
- * waiting keeps its place in its line (`order.ts`), which may be another one than it had.
+ * What a record becomes when its run is cancelled while waiting; null: it is deleted. Its attempts stay in the log. A
+ * record that goes on waiting keeps its place in its line (`order.ts`), which may be another one than before.
  */
 export function returned(
   before: RecordBefore,

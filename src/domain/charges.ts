@@ -1,20 +1,22 @@
 import type { BillingAccount, Charge, NewCard } from "./books.ts";
 import type { BooksChange, CardToAdd, ChargeChange, InvoiceChange, OpenBooks, OpenInvoice } from "./books-change.ts";
 
-/** How long a page that was left behind is looked at again at the latest, should it have no time of its own. */
+/** When an abandoned page is checked again at the latest, if it has no time of its own. */
 const watchAgainMs = 60 * 60 * 1000;
 
 /** Its outcome is known and has had its consequences. */
 export const isSettled = ({ state, refund }: Pick<Charge, "state" | "refund">): boolean =>
   state === "succeeded" || refund !== null;
 
-/** A charge that only the processor knows of, found after a restore. */
+/** A charge that only the processor knows about, found after a restore. */
 export interface FoundCharge extends Pick<Charge, "kind" | "reference" | "processor" | "amountKobo"> {
   /** Null: it is still under way. */
   readonly transactionId: string | null;
 }
 
-/** Takes it into the books without an invoice: paid, it is credited; else it is watched, and goes back should it be paid. */
+/**
+ * Takes it into the books without an invoice: if paid, it is credited; otherwise it is watched, and refunded should it be paid.
+ */
 export function adoptCharge(
   { account }: Pick<OpenBooks, "account">,
   { transactionId, amountKobo, ...found }: FoundCharge,
@@ -39,8 +41,8 @@ export function adoptCharge(
 }
 
 /**
- * The processor is about to be asked. Null when the charge is not open any more, or a request for it may be under way: who
- * else works on the account may just have sent it, and two at the very same moment might both be paid.
+ * The processor is about to be asked. Null if the charge is no longer open, or a request for it may be under way: another
+ * process working on the account may just have sent it, and two at the same moment might both be paid.
  */
 export const sendCharge = (
   { key, state, resendAt }: Charge,
@@ -50,8 +52,8 @@ export const sendCharge = (
   state === "open" && (resendAt === null || resendAt <= now) ? { key, sentAt: now, ...times } : null;
 
 /**
- * It was looked up, and is still under way or still watched. Null when somebody else has settled it meanwhile: to be looked
- * up again it would be known as paid each time, and so for ever.
+ * It was looked up, and is still under way or still watched. Null if another process has settled it in the meantime: if
+ * it were looked up again, it would come back as known and paid each time, without end.
  */
 export const keepWaiting = (
   charge: Charge,
@@ -67,7 +69,7 @@ export function lookUpSoon(charge: Charge, now: number): ChargeChange {
 /** Money that moved has to go back. */
 export const refundDue = (now: number) => ({ refund: "due", refundAt: now, lookUpAt: null }) as const;
 
-/** A card that is not to be kept: the processor is told to forget it. */
+/** A card that is not to be kept: the processor will be told to forget it. */
 export const toBeForgotten = (card: NewCard, now: number): CardToAdd => ({ ...card, forgetAt: now, createdAt: now });
 
 /** The processor has forgotten a card: so do the books. */
@@ -76,7 +78,7 @@ export const removeCard = ({ card }: Pick<OpenBooks, "card">, cardKey: number): 
   ...(card?.key === cardKey && { account: { cardKey: null } }),
 });
 
-/** A payment that nobody waits for goes back, and its card is not kept. */
+/** Refunds a payment that nobody is waiting for; its card is not kept. */
 export const giveBack = (
   { key }: Charge,
   { card, transactionId }: { readonly card: NewCard | null; readonly transactionId?: string },
@@ -94,7 +96,7 @@ export interface Superseded {
 }
 
 /**
- * Leaves open charges behind, and with that of an upgrade its invoice. They are still looked up: should one be paid after
+ * Abandons open charges, and with an upgrade's charge its invoice. They are still looked up: should one be paid after
  * all, the money goes back.
  */
 export function supersede({ account, invoices }: OpenBooks, charges: readonly Charge[], now: number): Superseded {
@@ -111,7 +113,7 @@ export function supersede({ account, invoices }: OpenBooks, charges: readonly Ch
   };
 }
 
-/** Lets go of the days of open invoices, and gives back the credit that they used. */
+/** Frees the days of open invoices, and gives back the credit that they used. */
 export function voidInvoices(
   { creditKobo }: Pick<BillingAccount, "creditKobo">,
   invoices: readonly OpenInvoice[],

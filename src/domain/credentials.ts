@@ -8,7 +8,7 @@ export interface ApiKey {
   readonly expiresAt: number | null;
 }
 
-/** Whether a key is still taken. */
+/** Whether a key is still accepted. */
 export const isActive = ({ expiresAt }: Pick<ApiKey, "expiresAt">, now: number): boolean =>
   expiresAt === null || expiresAt > now;
 
@@ -34,7 +34,7 @@ export interface SigningSecret {
 }
 
 /**
- * Rules, section 4: an address counts as known for 30 days after a login, and is not stopped by what others do to the
- * account. Otherwise anybody could lock its owner out.
+ * Rules, section 4: an address counts as known for 30 days after a login, and is not blocked by what others do to the
+ * account. Otherwise anyone could lock its owner out.
  */
 export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;

@@ -13,33 +13,33 @@ import type { WebhookLimits, WebhookRef } from "./webhook.ts";
  *     └────────▶ FAILED ─┘
  *      permanent, schedule used up, webhook removed or disabled, server restored
  *
- * SKIPPED is the one record of an event that no webhook takes. A replay puts others in its place once one does.
+ * SKIPPED is the only record of an event that no webhook takes. A replay puts others in its place once one does.
  */
 export type DeliveryState = "PENDING" | "DELIVERED" | "FAILED" | "SKIPPED";
 
 /** In the order of the numbers that stores keep them as. */
 export const deliveryStates: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED", "SKIPPED"];
 
-/** What a delivery is found by: its key alone does not say where it is kept. */
+/** Identifies a delivery: its key alone does not say where it is kept. */
 export interface DeliveryRef extends WebhookRef {
   readonly eventSeq: number;
-  /** 0: a test, of which there is no record. */
+  /** 0: a test, which has no record. */
   readonly deliveryKey: number;
 }
 
-/** A delivery whose time has come, with all that one attempt needs. */
+/** A delivery that is due, with everything one attempt needs. */
 export interface DueDelivery extends DeliveryRef {
   readonly tenantId: string;
-  /** The plan whose limits hold for the account. */
+  /** The plan whose limits apply to the account. */
   readonly tier: Tier;
   readonly url: string;
-  /** Of its webhook. */
+  /** Its webhook's. */
   readonly limits: WebhookLimits;
-  /** As its webhook has them. */
+  /** Its webhook's headers. */
   readonly sealedHeaders: Uint8Array | null;
   readonly eventId: string;
   readonly payload: Uint8Array;
-  /** Null: its event belongs to none. */
+  /** Null: its event belongs to no trace. */
   readonly trace: TraceContext | null;
   /** Grows with every replay; an attempt settles only its own run. */
   readonly run: number;
@@ -50,11 +50,11 @@ export interface DueDelivery extends DeliveryRef {
   /** The replay that began this run; a `ReplayRef` with the account's. */
   readonly replayKey: number | null;
   readonly replayGroupId: string | null;
-  /** Of the line that it is the head of (`order.ts`); null: it stands in none. */
+  /** The line that it is the head of (`order.ts`); null: it is in none. */
   readonly orderHash: number | null;
 }
 
-/** Who answered, and with which headers, whole ones, as many as are kept. */
+/** Who answered, and with which headers: whole ones, as many as are kept. */
 export interface AnswerHead {
   /** IP address of the receiver; null: the connection had ended. */
   readonly address: string | null;
@@ -72,12 +72,12 @@ export interface Attempt {
   readonly durationMs: number;
   readonly statusCode: number | null;
   readonly error: string | null;
-  /** As `codeOfAttempt` has it: null also where `error` is older than the codes, and nothing was answered. */
+  /** As `codeOfAttempt` gives it: null also if `error` predates the codes and there was no answer. */
   readonly errorCode: FailureCode | null;
   readonly responseBody: string;
-  /** Of an answer that did not acknowledge; null for all others, and where it was not kept. */
+  /** For an answer that was no acknowledgement; null for all others, and where it was not kept. */
   readonly answerHead: AnswerHead | null;
-  /** As `cutLabel` has it. */
+  /** As `cutLabel` gives it. */
   readonly replayGroupId: string | null;
   readonly isReplayGroupIdCut: boolean;
 }

@@ -17,7 +17,7 @@ export type ErrorKind =
 
 /** What `message` says, in its two parts: "webhooks[2].webhook_url" and "must …". */
 export interface BrokenRule {
-  /** By its name in the interface; empty: the body as a whole. */
+  /** Its name in the interface; empty: the body as a whole. */
   field: string;
   rule: string;
 }
@@ -55,7 +55,7 @@ export class DomainError extends Error {
   }
 }
 
-/** A request that breaks a rule of the interface, and neither its body nor a field of it alone is to blame. */
+/** A request that breaks a rule of the interface, where neither its body nor a single field is to blame. */
 export const invalid = (message: string, code = "invalid_request") =>
   new DomainError({ kind: "invalid", code, message });
 
@@ -66,7 +66,7 @@ export const invalid = (message: string, code = "invalid_request") =>
 export const invalidField = (field: string, rule: string, code = "invalid_request") =>
   new DomainError({ kind: "invalid", code, message: `${field || "The body"} ${rule}.`, broken: { field, rule } });
 
-/** As `invalidField`, for the body as a whole. */
+/** Like `invalidField`, for the body as a whole. */
 export const invalidBody = (rule: string, code: string) => invalidField("", rule, code);
 
 /** A resource that this account does not have. */
@@ -76,7 +76,7 @@ export const notFound = (message: string, code: string) => new DomainError({ kin
 export const unavailable = (message: string, code: string, retryAfterSeconds = 1) =>
   new DomainError({ kind: "unavailable", code, message, retryAfterSeconds });
 
-/** The server ends, and another will answer soon. */
+/** The server is shutting down, and another will answer soon. */
 export const shuttingDown = (retryAfterSeconds = 1) =>
   unavailable("The server is shutting down; retry the request.", "shutting_down", retryAfterSeconds);
 

@@ -6,21 +6,21 @@
  *    ├──any 2xx─────────────────┘                                                  │
  *    └──it is enabled──────────────────────────────────────────────────────────────┘
  *
- * Only an attempt moves it on, so nobody is disabled while nothing is sent, and a success that comes after the switch was
- * thrown does not throw it back.
+ * Only an attempt moves it on, so no webhook is disabled while nothing is sent, and a success that comes after it was
+ * disabled does not enable it again.
  */
 export interface Failing {
   /** Start of the first attempt that failed since the last success. */
   readonly since: number;
-  /** Deliveries that were answered 410, one after the other. */
+  /** Deliveries answered 410 in a row. */
   readonly goneInARow: number;
-  /** When the account was told that it fails, a day after the first failure. */
+  /** When the account was told that it is failing, a day after the first failure. */
   readonly toldAt: number | null;
   /** When the account was told that it would be disabled a day later. */
   readonly warnedAt: number | null;
 }
 
-/** Why a webhook was disabled: the word is part of the interface. */
+/** Why a webhook was disabled: the word is part of the public interface. */
 export type DisabledReason = "failing" | "gone";
 
 export interface Disabled {
@@ -28,14 +28,14 @@ export interface Disabled {
   readonly reason: DisabledReason;
 }
 
-/** What attempts that failed have to say of a webhook. */
+/** What failed attempts say about a webhook. */
 export interface Failures {
   /** Start of the first of them. */
   readonly since: number;
   /** Start of the latest. */
   readonly at: number;
   readonly goneInARow: number;
-  /** Of the time since the last success, what was lost to outages of our own, as far as it is not taken off yet. */
+  /** How much of the time since the last success was lost to outages of our own and has not been deducted yet. */
   readonly excusedMs: number;
 }
 
@@ -47,21 +47,21 @@ export interface DisablePolicy {
 export interface FailureEffect {
   readonly failing: Failing;
   readonly disabled: Disabled | null;
-  /** The account has to be told that it fails. */
+  /** The account must be told that it is failing. */
   readonly isToldNow: boolean;
-  /** From when on another failure, but for a 410, may have an effect; infinite: never. */
+  /** When another failure, other than a 410, may next have an effect; infinite: never. */
   readonly lookAgainAt: number;
 }
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** Between the first failure and the last one, however short the time is that the operator allows. */
+/** The least time between the first failure and the last, however short the operator's limit is. */
 const leastSpanMs = 12 * hourMs;
 
 export const mostGoneInARow = 3;
 
-/** @param before null: it was well */
+/** @param before null: it was not failing */
 export function afterFailures(before: Failing | null, failures: Failures, policy: DisablePolicy): FailureEffect {
   const { at, goneInARow } = failures;
   const failing: Failing = { ...excused(before ?? newlyFailing(failures.since), failures), goneInARow };
@@ -82,10 +82,10 @@ export function afterFailures(before: Failing | null, failures: Failures, policy
   return { failing: after, disabled: null, isToldNow, lookAgainAt: Math.min(next.tellAt, next.warnAt, next.disableAt) };
 }
 
-/** Whether a success ends them. One that is noted late does not undo failures that began after it. */
+/** Whether a success ends the failures. One that is noted late does not undo failures that began after it. */
 export const endsFailing = ({ since }: Failing, succeededAt: number): boolean => since <= succeededAt;
 
-/** When it will be disabled if it goes on failing, as far as can be said; null: never. */
+/** When it will be disabled if it keeps failing, as far as can be said; null: never. */
 export function disablesAt({ since, warnedAt }: Failing, { disableAfterMs }: DisablePolicy): number | null {
   if (disableAfterMs === null) return null;
   const endsAt = since + Math.max(disableAfterMs, leastSpanMs);
@@ -94,13 +94,13 @@ export function disablesAt({ since, warnedAt }: Failing, { disableAfterMs }: Dis
 
 const newlyFailing = (since: number): Failing => ({ since, goneInARow: 0, toldAt: null, warnedAt: null });
 
-/** As if the outage had not been: all that is counted from before it begins so much later. */
+/** As if the outage had not happened: everything counted from a time before it starts that much later. */
 function excused(failing: Failing, { at, excusedMs }: Failures): Failing {
   const later = (time: number) => Math.min(time + excusedMs, at);
   return { ...failing, since: later(failing.since), warnedAt: failing.warnedAt && later(failing.warnedAt) };
 }
 
-/** What comes if it goes on failing; infinite: it has passed, or will not come. */
+/** What happens if it keeps failing; infinite: it has passed, or will not come. */
 interface Milestones {
   readonly tellAt: number;
   readonly warnAt: number;
@@ -113,9 +113,9 @@ function milestonesOf({ since, toldAt, warnedAt }: Failing, { disableAfterMs }: 
   const tellAt = toldAt === null ? since + dayMs : never;
   if (disableAfterMs === null) return { tellAt, warnAt: never, disableAt: never };
   const endsAt = since + Math.max(disableAfterMs, leastSpanMs);
-  // Nobody can be warned a day before who is disabled within one.
+  // A webhook that is disabled within a day cannot be warned a day ahead.
   if (endsAt - since <= dayMs) return { tellAt, warnAt: never, disableAt: endsAt };
   if (warnedAt === null) return { tellAt, warnAt: endsAt - dayMs, disableAt: never };
-  // Attempts may be rare, and the warning late: a day it is all the same.
+  // Attempts may be rare and the warning late: it still gets a day.
   return { tellAt, warnAt: never, disableAt: Math.max(endsAt, warnedAt + dayMs) };
 }

@@ -1,6 +1,6 @@
 /**
- * Why a delivery failed: a stable code for programs, and beside it a sentence for people (rules, section 15). The
- * sentences are written here and read nowhere: whoever has to know what happened asks for the code.
+ * Why a delivery failed: a stable code for programs, with a sentence for people (rules, section 15). The sentences are
+ * written here and parsed nowhere: code that has to know what happened uses the code.
  */
 
 /** Why an attempt got no answer. All of them are retryable (rules, section 8). */
@@ -16,12 +16,12 @@ export type NoResponseCause =
   | "proxy_failed"
   | "interrupted";
 
-/** Records without an attempt: nobody could or will make one. */
+/** Records without an attempt: none could or will be made. */
 type NoAttemptCause = "no_webhook" | "webhook_removed" | "webhook_disabled" | "server_restored" | "unreadable";
 
 export type FailureCode = "http_status" | NoResponseCause | NoAttemptCause;
 
-/** Every code with what it means, in the words of the interface's document. A code that was answered once stays as it is. */
+/** Every code and its meaning, in the words of the interface's document. A code never changes once it has been answered. */
 export const failureCodes: Readonly<Record<FailureCode, string>> = {
   http_status: "the receiver responded with the status in `statusCode`",
   timeout: "no complete response head within the time limit of an attempt",
@@ -41,14 +41,14 @@ export const failureCodes: Readonly<Record<FailureCode, string>> = {
   unreadable: "the event's page in the database is damaged",
 };
 
-/** A failure as it is stored and answered. */
+/** A failure as it is stored and reported. */
 export interface Failure {
   readonly code: FailureCode;
-  /** `errorReason` (rules, section 7). It may name the URL, and never the address that was dialled. */
+  /** `errorReason` (rules, section 7). It may name the URL, but never the address that was dialled. */
   readonly reason: string;
 }
 
-/** The code of an attempt in the log: one that is older than the codes is known by its answer, if it had one. */
+/** The code of an attempt in the log: one that predates the codes is known by its answer, if it had one. */
 export const codeOfAttempt = ({
   error,
   errorCode,
@@ -71,7 +71,7 @@ export const webhookDisabled: Failure = {
   reason: "The webhook was disabled before the delivery succeeded",
 };
 
-/** It says nothing of the webhook: the server that was backed up may have delivered the event since. */
+/** It says nothing about the webhook: the server that was backed up may have delivered the event since. */
 export const serverRestored: Failure = {
   code: "server_restored",
   reason: "The server was restored from a backup in which the delivery was pending",

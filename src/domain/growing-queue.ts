@@ -1,4 +1,4 @@
-/** When the operator is told that the queue grows: by looks at it, the oldest first. */
+/** When the operator is told that the queue is growing, judged by successive looks at it, the oldest first. */
 export const queueWatch = {
   everyMs: 5 * 60_000,
   /** Half an hour. */
@@ -7,7 +7,7 @@ export const queueWatch = {
   least: 1_000,
 } as const;
 
-/** It is long, and was longer at each look than at the one before. */
+/** It is long, and was longer at each look than at the previous one. */
 export const isGrowing = (depths: readonly number[]): boolean =>
   depths.length >= queueWatch.looks &&
   (depths.at(-1) ?? 0) >= queueWatch.least &&

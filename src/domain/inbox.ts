@@ -16,7 +16,7 @@ export interface InboxDelivery {
   readonly headers: Readonly<Record<string, string>>;
   /** UTF-8. */
   readonly body: Uint8Array;
-  /** What it is answered with; null: with nothing, in the time that an attempt has. */
+  /** The status it is answered with; null: no answer within an attempt's time. */
   readonly answeredStatus: number | null;
   readonly isTest: boolean;
 }

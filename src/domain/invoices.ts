@@ -23,12 +23,15 @@ export interface UpgradeOrder extends Order {
 }
 
 /**
- * Invoices are drawn up before the books are locked. These are the keys of the stored ones that have a day of it: then it
- * was drawn up too early, and has to be drawn up again.
+ * Invoices are drawn up before the books are locked. These are the keys of stored invoices that share a day with a new
+ * one: then it was drawn up too early, and has to be drawn up again.
  */
 export type Overlapping = readonly number[];
 
-/** An upgrade is about to be charged. Null when another one is, a day of it is invoiced, or the account is being deleted. */
+/**
+ * An upgrade is about to be charged. Null if another one is, if a day of it has been invoiced, or if the account is being
+ * deleted.
+ */
 export function orderUpgrade(
   { account, charges }: OpenBooks,
   { invoice, charge, tier, login }: UpgradeOrder,
@@ -45,8 +48,8 @@ export function orderUpgrade(
 }
 
 /**
- * A month has ended: its invoice, or none, and the next month's end. What the last one did not charge, the next one does.
- * Null when the account is being deleted, a day of the invoice is in another one, or this end of a month has been dealt with.
+ * A month has ended: its invoice, or none, and the next month's end. What the last invoice did not charge, the next one does.
+ * Null if the account is being deleted, if a day of the invoice is in another one, or if this month's end has been dealt with.
  */
 export function endMonth(
   { account }: Pick<OpenBooks, "account">,
@@ -65,8 +68,8 @@ export function endMonth(
 }
 
 /**
- * The last charge of a deleted account stands in place of whatever is still open. Null when there was one already, or a day
- * of it was paid meanwhile.
+ * The last charge of a deleted account replaces whatever is still open. Null if there was one already, or if a day of it
+ * was paid in the meantime.
  */
 export function settleUp(
   { account, invoices }: OpenBooks,
@@ -88,7 +91,7 @@ export function settleUp(
   };
 }
 
-/** The next charge of an open invoice. Null when it is not open any more, or a charge of it is. */
+/** The next charge of an open invoice. Null if the invoice is no longer open, or a charge of it is. */
 export function beginAttempt(
   { invoices, charges }: OpenBooks,
   invoiceKey: number,
@@ -104,8 +107,8 @@ export function beginAttempt(
 }
 
 /**
- * The tenant was deleted: from here on the account is nobody's, and what is left to do is done in the background. Only days
- * since the first verification are owed.
+ * The tenant was deleted: from here on the account belongs to no tenant, and what is left to do happens in the
+ * background. Only days since the first verification are owed.
  */
 export function leaveTenant(books: OpenBooks, now: number): BooksChange {
   const closed = closeVerification(books, now);
@@ -119,11 +122,11 @@ export function leaveTenant(books: OpenBooks, now: number): BooksChange {
   return withPeriod({ ...books, tenant: null }, { ...closed, account }, now);
 }
 
-/** What is left of a deleted account are the amounts, dates and references of its charges. Null: there is more to do first. */
+/** All that is left of a deleted account is the amounts, dates and references of its charges. Null: there is more to do first. */
 export const closeBooks = ({ state }: OpenBooks["account"]): BooksChange["account"] | null =>
   state === "closing" ? { state: "closed", verifiedAt: null, creditKobo: 0 } : null;
 
-/** Made together with its first charge. */
+/** An invoice made together with its first charge. */
 const charged = (invoice: NewInvoice, now: number): InvoiceToAdd => ({
   ...invoice,
   attempts: 1,

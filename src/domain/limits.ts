@@ -2,8 +2,8 @@ import { plans } from "./plans.ts";
 import { type Tenant, type TenantChange, tierInForce } from "./tenant.ts";
 
 /**
- * What an account may use: what its plan includes, unless the operator has set something else for it. That is nobody
- * else's to change, so neither an upgrade nor a payment touches it.
+ * What an account may use: what its plan includes, unless the operator has set something else for it. Only the operator
+ * can change that, so neither an upgrade nor a payment touches it.
  */
 export type OwnLimits = Pick<
   Tenant,
@@ -22,11 +22,11 @@ const names = [
 export const quotaOf = (tenant: Pick<Tenant, "ownEventsPerMonth" | "enforcedTier">): number =>
   tenant.ownEventsPerMonth ?? plans[tierInForce(tenant)].eventsPerMonth;
 
-/** The quota once an upgrade that is under way has come to its end. */
+/** The quota once an upgrade under way is complete. */
 export const orderedQuotaOf = ({ ownEventsPerMonth, tier }: Pick<Tenant, "ownEventsPerMonth" | "tier">): number =>
   ownEventsPerMonth ?? plans[tier].eventsPerMonth;
 
-/** The webhooks that an account may have. Before its card is verified it can set up those of its plan. */
+/** The number of webhooks that an account may have. Before its card is verified, it can set up those of its plan. */
 export const webhooksAllowed = ({
   ownWebhooks,
   enforcedTier,
@@ -34,13 +34,13 @@ export const webhooksAllowed = ({
 }: Pick<Tenant, "ownWebhooks" | "enforcedTier" | "tier">): number =>
   ownWebhooks ?? plans[enforcedTier ?? tier].webhooks;
 
-/** The operator sets limits: those that are named, to a number or (null) to the plan's again. */
+/** The operator sets limits: the named ones change to a number, or (null) back to the plan's. */
 export function toOwnLimits(tenant: OwnLimits, wanted: Partial<OwnLimits>): TenantChange {
   const change: { -readonly [Limit in keyof OwnLimits]?: number | null } = {};
   for (const limit of names) {
     const value = wanted[limit];
     if (value !== undefined && value !== tenant[limit]) change[limit] = value;
   }
-  // Whether the new one is exceeded is found out.
+  // Whether the new limit is exceeded will be found out.
   return "ownStorageBytes" in change ? { ...change, storageFullAt: null } : change;
 }

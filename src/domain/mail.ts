@@ -1,5 +1,5 @@
 /**
- * The outbox: for each kind of mail and each recipient what waits to be said, in one mail.
+ * The outbox: for each kind of mail and each recipient, everything that waits to be said, in one mail.
  *
  *             ┌───────────────── sent, and nothing came meanwhile ───────────────┐
  *             ▼                                                                  │
@@ -21,38 +21,38 @@ export const mailKinds = [
 export type MailKind = (typeof mailKinds)[number];
 
 export const mailRules = {
-  /** Between two mails of one kind to one recipient. */
+  /** Time between two mails of one kind to one recipient. */
   intervalMs: 60 * 60 * 1000,
-  /** After which one that cannot be sent is given up. */
+  /** Time after which a mail that cannot be sent is given up. */
   lifetimeMs: 24 * 60 * 60 * 1000,
-  /** Things that one mail says; of more it says how many. */
+  /** Facts that one mail states; of any more it gives only the number. */
   facts: 20,
-  /** Mails that wait, in all. */
+  /** Mails that may wait, in total. */
   waiting: 10_000,
 } as const;
 
-/** What a mail says, in the fields of its kind (`src/mail/letters.ts`). It may wait on disk: secrets in it are sealed. */
+/** What a mail says, in the fields of its kind (`src/mail/letters.ts`). It may wait on disk, so secrets in it are sealed. */
 export type MailFact = Readonly<Record<string, string | number | null>>;
 
-/** What is known of a kind of mail to a recipient. */
+/** What is known about one kind of mail to one recipient. */
 export interface MailState {
   /** What waits to be said, the oldest first. */
   readonly facts: readonly MailFact[];
-  /** So many more. */
+  /** How many more were left out. */
   readonly leftOut: number;
   /** When the first of them was queued. */
   readonly queuedAt: number;
   /** Null: nothing waits. */
   readonly dueAt: number | null;
-  /** In vain, for what waits. */
+  /** Failed attempts to send what waits. */
   readonly attempts: number;
-  /** Null: none was sent yet. One that was given up without any was sent at 0. */
+  /** Null: none was sent yet. If one was given up before any was sent, this is 0. */
   readonly sentAt: number | null;
 }
 
 export interface MailPlace {
   readonly kind: MailKind;
-  /** An address in lower case: however it is written, it is one inbox. */
+  /** An address in lower case: however it is written, it is the same inbox. */
   readonly recipient: string;
 }
 
@@ -62,7 +62,7 @@ export interface WaitingMail extends MailPlace {
 
 const nothing: MailState = { facts: [], leftOut: 0, queuedAt: 0, dueAt: null, attempts: 0, sentAt: null };
 
-/** One of this kind went to the recipient within the hour, or waits to. */
+/** Whether one of this kind went to the recipient within the last hour, or is waiting to. */
 export const isRecent = (state: MailState | null, now: number): boolean =>
   state !== null && (state.dueAt !== null || (state.sentAt !== null && state.sentAt > now - mailRules.intervalMs));
 
@@ -93,7 +93,7 @@ export function notSent(state: MailState, now: number): MailState {
   return { ...state, attempts: state.attempts + 1, dueAt: now + pauseMs };
 }
 
-/** Addresses of accounts that were made without one end so, and lead nowhere (RFC 2606). */
+/** Accounts created without an address have one that ends like this, and leads nowhere (RFC 2606). */
 export const canGetMail = (email: string): boolean => !/\.invalid$/i.test(email);
 
 /** How long a link that sets a new password works. */

@@ -2,6 +2,6 @@
 export interface Moment {
   /** The wall clock. */
   readonly now: number;
-  /** As `now`, but never before that of an earlier change: for what rows are compared by. */
+  /** Like `now`, but never before that of an earlier change: for the values that rows are compared by. */
   readonly orderedNow: number;
 }

@@ -5,7 +5,7 @@ import type { WebhookSettings } from "./webhook.ts";
 export const maxOrderingKeyLength = 255;
 
 /**
- * How deliveries to an ordered webhook wait for each other (rules, section 14). Those of one ordering key stand in a line, of
+ * How deliveries to an ordered webhook wait for each other (rules, section 14). Those with one ordering key form a line, in
  * which one at a time is due:
  *
  *   accepted, or begun by a replay
@@ -15,27 +15,28 @@ export const maxOrderingKeyLength = 255;
  *   the head ends, goes, or leaves the line ──▶ of those that are held back, that of the oldest event is the head, due at once
  *   held back, and the webhook is not ordered any more ──▶ leaves the line, due at once
  *
- * So whoever is held back has a head before it, and a backend lets the next one go where it writes the end of the head.
+ * So a delivery that is held back has a head before it, and a backend releases the next one where it records the head's end.
  */
 export interface PlaceInLine {
-  /** Stands for the line, among those of the webhook; null: it stands in none. */
+  /** Identifies the line among those of the webhook; null: it is in none. */
   readonly orderHash: number | null;
   readonly isHeldBack: boolean;
 }
 
-/** The key by which deliveries of an event to a webhook stand in a line; null: each goes by itself. */
+/** The key that puts deliveries of an event to a webhook in a line; null: each goes by itself. */
 export const lineOf = ({ ordered }: Pick<WebhookSettings, "ordered">, orderingKey: string | null): string | null =>
   ordered ? orderingKey : null;
 
-/** Where a record stands that joins a line, or none. @param hasHead whether another one is the head of a line */
+/** The place of a record that joins a line, or none. @param hasHead whether another record is the head of a line */
 export const join = (orderHash: number | null, hasHead: (orderHash: number) => boolean): PlaceInLine => ({
   orderHash,
   isHeldBack: orderHash !== null && hasHead(orderHash),
 });
 
 /**
- * Where a record stands whose next run a replay begins: as the webhook is now, and where it was if that is its line, or if
- * somebody has it in hand (`isOwned`). `leaves`: the line that it was the head of, and is not any more.
+ * The place of a record whose next run a replay begins: in the line that the webhook's settings give now, or where it was
+ * if that is the same line or if a process has it in hand (`isOwned`). `leaves`: the line that it was the head of, and no
+ * longer is.
  */
 export function rejoin(
   found: PlaceInLine & { readonly state: DeliveryState; readonly isOwned: boolean },

@@ -1,7 +1,7 @@
 import { takes } from "./event-types.ts";
 import { isEnabled, type Webhook } from "./webhook.ts";
 
-/** What the program itself has to tell an account, as events (rules, section 14). */
+/** What the program itself tells an account, as events (rules, section 14). */
 export type OwnEventType =
   | "postrider.webhook.failing"
   | "postrider.webhook.disabled"
@@ -10,8 +10,8 @@ export type OwnEventType =
   | "postrider.delivery.recovered";
 
 /**
- * Whether a webhook gets an event of this type about another one: those that name the type, never the one that it is about,
- * which would be told of its own failures by what fails.
+ * Whether a webhook gets an event of this type about another one: webhooks that name the type do, but never the one that
+ * it is about, which would be told of its own failures by a delivery that fails too.
  */
 export const isToldOf = (
   webhook: Pick<Webhook, "key" | "eventTypes" | "disabled">,
@@ -19,7 +19,7 @@ export const isToldOf = (
   aboutKey: number,
 ): boolean => webhook.key !== aboutKey && isEnabled(webhook) && takes(webhook.eventTypes, type);
 
-/** Of its URL only the host: the rest may hold a token, and another receiver gets this. */
+/** Only the host of its URL: the rest may hold a token, and another receiver gets this. */
 export const ownPayload = (
   type: OwnEventType,
   { id, name, url }: Pick<Webhook, "id" | "name" | "url">,
@@ -32,7 +32,7 @@ export const ownPayload = (
 const beginning = new TextEncoder().encode('{"event_type":"postrider.');
 
 /**
- * Whether a payload is one of these, by its first bytes. Of a delivery of one nothing is told when it fails: two webhooks
- * would tell each other for ever.
+ * Whether a payload is one of these, judged by its first bytes. When the delivery of one fails, nobody is told: two
+ * webhooks would keep telling each other forever.
  */
 export const isOwnPayload = (payload: Uint8Array): boolean => beginning.every((byte, i) => payload[i] === byte);

@@ -4,8 +4,8 @@ export const pausable = ["deliveries", "charges"] as const;
 export type Pausable = (typeof pausable)[number];
 
 /**
- * A restored or cloned server may stand beside the one that it was copied from: then two of them would deliver the same
- * events and charge the same cards. Begun paused, it does neither until its operator says so.
+ * A restored or cloned server may run alongside the one it was copied from: then both would deliver the same events and
+ * charge the same cards. Started paused, it does neither until its operator says so.
  */
 export interface Pauses {
   isPaused(what: Pausable): boolean;

@@ -14,7 +14,7 @@ import { toLogin, toPlanInForce } from "./tenant-change.ts";
 import { leadOn, toBeConfirmed } from "./verifications.ts";
 
 /**
- * What a payment does that the processor reports as made:
+ * The effect of a payment that the processor reports as made:
  *
  *   reported ──its outcome is known──▶ known: nothing
  *      ├──open, and what it is for is open──▶ applied
@@ -28,11 +28,11 @@ export type PaymentOutcome =
 export interface PaidVerification {
   readonly card: NewCard;
   readonly transactionId: string;
-  /** Counts if it is the first one of the account. */
+  /** Used only for the account's first verification. */
   readonly nextInvoiceAt: number;
 }
 
-/** A hosted page was paid with a card that can be charged again: it is the one in use from here on. */
+/** A hosted page was paid with a card that can be charged again: that card is in use from now on. */
 export function payVerification(
   books: OpenBooks,
   charge: Charge,
@@ -62,12 +62,12 @@ export function payVerification(
       {
         ...succeeded(charge, transactionId, now),
         cardKey,
-        // 100 NGN once: only the first verification of an account is kept (rules, section 12).
+        // 100 NGN once: only the payment for an account's first verification is kept (rules, section 12).
         ...(account.verifiedAt !== null && refundDue(now)),
       },
       ...left.charges,
     ],
-    // What the earlier card did not pay, this one does at once.
+    // What the earlier card did not pay, this one pays immediately.
     invoices: [...left.invoices, ...owed.map(({ key }) => ({ key, nextAttemptAt: now }))],
   };
   return { kind: "applied", change: withPeriod(books, change, now) };
@@ -75,11 +75,11 @@ export function payVerification(
 
 export interface PaidCharge {
   readonly transactionId: string;
-  /** What was paid, if it is known. */
+  /** What was paid, if known. */
   readonly amountKobo?: number;
 }
 
-/** A charge of a saved card was paid: so is its invoice, whatever the amount was. */
+/** A charge of a saved card was paid: that pays its invoice, whatever the amount was. */
 export function payCharge(
   books: OpenBooks,
   charge: Charge,
@@ -96,8 +96,8 @@ export function payCharge(
     tenant && (charge.kind === "upgrade" ? upgraded(books, tenant, charge, invoice) : restored(books, tenant, invoice));
   const after = tenant && { ...tenant, ...changed };
   const isWaiting = after !== null && after.tier !== after.enforcedTier;
-  // Found again after a restore, it may be over another amount. It pays its days and is never added to: nobody owes the
-  // rest, and what is too much is credited.
+  // If it was found after a restore, the amount may differ. It pays its days and no more is charged for them: nobody owes
+  // the rest, and any excess is credited.
   const paidKobo = amountKobo + invoice.creditUsedKobo;
   const change: BooksChange = {
     ...(paidKobo > invoice.totalKobo && { account: { creditKobo: account.creditKobo + paidKobo - invoice.totalKobo } }),
@@ -118,7 +118,7 @@ export function payCharge(
   return { kind: "applied", change: withPeriod(books, change, now) };
 }
 
-/** A charge failed for good. Null: it had ended before, and changes nothing. */
+/** A charge has failed permanently. Null: it had ended before, and nothing changes. */
 export function failCharge(
   books: OpenBooks,
   charge: Charge,
@@ -131,7 +131,7 @@ export function failCharge(
   }
   const { tenant, verification } = books;
   const invoice = books.invoices.find(({ key }) => key === charge.invoiceKey);
-  // It took effect as the bank asked, and ends as the bank refuses.
+  // It took effect when the bank asked for a confirmation, and ends because the bank refuses.
   const wasApplied = charge.kind === "upgrade" && charge.pageUrl !== null;
   const consequence = invoice && after ? consequenceOf(books, invoice, after, now) : {};
   const change: BooksChange = {
@@ -163,7 +163,7 @@ const succeeded = ({ key }: Charge, transactionId: string, now: number): ChargeC
   reason: null,
 });
 
-/** Puts a verified card in use. The same card keeps its row and takes the newer token. */
+/** Puts a verified card into use. The same card keeps its row and takes the newer token. */
 function saveCard(
   { card: current }: OpenBooks,
   card: NewCard,
@@ -185,20 +185,20 @@ function saveCard(
   };
 }
 
-/** A month's charge that was given up too early still pays its days, as long as nothing else does. */
+/** A monthly charge that was given up too early still pays its days, unless something else does. */
 const paysAfterAll = ({ charges }: OpenBooks, { state, kind, invoiceKey }: Charge): boolean =>
   state === "failed" && kind === "subscription" && !charges.some((charge) => charge.invoiceKey === invoiceKey);
 
-/** The plan that the account names is to come into force. */
+/** The plan that the account names has yet to come into force. */
 const isPlanToCome = ({ tier, enforcedTier }: Tenant): boolean =>
   enforcedTier === null || isHigherTier(tier, enforcedTier);
 
-/** The plan that was paid for is in force. */
+/** The plan that was paid for comes into force. */
 function upgraded({ verification }: OpenBooks, tenant: Tenant, { key }: Charge, invoice: OpenInvoice): TenantChange {
   const { targetTier, login } = invoice;
   if (targetTier === null) return {};
   const { tier, enforcedTier } = tenant;
-  // Its customer had to confirm it, and meanwhile a later upgrade may have raised the target.
+  // The customer had to confirm it, and a later upgrade may have raised the target in the meantime.
   const wasConfirmed = verification?.chargeKey === key;
   const target = wasConfirmed && isHigherTier(tier, targetTier) ? tier : targetTier;
   return {
@@ -208,7 +208,7 @@ function upgraded({ verification }: OpenBooks, tenant: Tenant, { key }: Charge, 
   };
 }
 
-/** The outstanding charge has succeeded: what it had brought upon the account ends, unless another one is outstanding. */
+/** The outstanding charge has succeeded: its consequences for the account end, unless another one is outstanding. */
 function restored({ invoices }: OpenBooks, tenant: Tenant, paid: OpenInvoice): TenantChange {
   if (tenant.pastDueAt === null && tenant.paymentSuspendedAt === null) return {};
   const isOutstanding = invoices.some(({ key, firstFailedAt }) => key !== paid.key && firstFailedAt !== null);

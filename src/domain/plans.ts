@@ -15,7 +15,7 @@ export const plans: Readonly<Record<Tier, Plan>> = {
   enterprise: { webhooks: 3, eventsPerMonth: 100_000_000 },
 };
 
-/** Tiers from the lowest to the highest: an upgrade goes to the right, and nothing goes to the left by itself. */
+/** Tiers from the lowest to the highest: an upgrade goes to the right, and nothing goes to the left on its own. */
 export const tiersAscending: readonly Tier[] = ["free", "pro", "business", "enterprise"];
 
 export function isHigherTier(target: Tier, current: Tier): boolean {

@@ -3,15 +3,15 @@ import type { DomainError } from "./errors.ts";
 /**
  * Why the events of a request were not accepted (rules, section 6):
  * - `quota`: the month's quota is used up
- * - `inactive`: the account is suspended, or its card not verified
- * - `invalid`: the request breaks a rule, is too large, or has the key of another one
+ * - `inactive`: the account is suspended, or its card has not been verified
+ * - `invalid`: the request breaks a rule, is too large, or reuses another request's key
  */
 export const refusalReasons = ["quota", "inactive", "invalid"] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 
 export type RefusedEvents = Readonly<Record<RefusalReason, number>>;
 
-/** Of one month, by rows of any order; what has none is 0. */
+/** Sums of one month, from rows in any order; a reason without rows is 0. */
 export function sumRefused(
   rows: readonly { readonly reason: RefusalReason; readonly events: number }[],
 ): RefusedEvents {
@@ -21,8 +21,8 @@ export function sumRefused(
 }
 
 /**
- * Null: it is not counted. A 503 is the server's own trouble, and the same request is accepted later; a request that broke
- * off was never made.
+ * Null: it is not counted. A 503 is the server's own trouble, and the same request will be accepted later; a request that
+ * broke off was never made.
  */
 export function refusalReasonOf({ kind, code }: Pick<DomainError, "kind" | "code">): RefusalReason | null {
   switch (kind) {

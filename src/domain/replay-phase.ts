@@ -14,11 +14,11 @@ import { accountGone } from "./standing.ts";
  *      └──────────────────────┴──────────────────────┴── cancelled, or its account deleted ──▶ cancelled
  *                                                               what waits returns to what it was before
  *
- * That of a single event is queued as it is made.
+ * The replay of a single event is queued when it is made.
  */
 export type ReplayPhase = "waiting" | "queueing" | "queued" | "completed" | "cancelled";
 
-/** As its account sees it. */
+/** The status that the account sees. */
 export const statusOfPhase: Readonly<Record<ReplayPhase, ReplayStatus>> = {
   waiting: "waiting",
   queueing: "running",
@@ -31,14 +31,14 @@ export const statusOfPhase: Readonly<Record<ReplayPhase, ReplayStatus>> = {
 export interface ReplayLimits {
   /** Waiting and running. */
   readonly unfinished: number;
-  /** Begun within 24 hours, cancelled ones too; null: any number. */
+  /** Started within 24 hours, including cancelled ones; null: any number. */
   readonly perDay: number | null;
 }
 
-/** What an account has of bulk replays already. */
+/** The bulk replays that an account already has. */
 export interface BulkReplays {
   readonly unfinished: number;
-  /** When the last one but (`perDay` - 1) was begun; null: there are fewer. */
+  /** When the last one but (`perDay` - 1) was started; null: there are fewer. */
   readonly nthLastBegunAt: number | null;
 }
 
@@ -58,7 +58,7 @@ export function startBulkReplay(
 ): BulkReplayStart {
   if (gone) return { kind: "refused", error: accountGone() };
   if (unfinished >= limits.unfinished) return { kind: "refused", error: tooManyReplays(limits.unfinished) };
-  // Ahead of all that has failed so far, also when the clock has stepped back since.
+  // Later than anything that has failed so far, even if the clock was set back since.
   const createdAt = Math.max(now, orderedNow);
   const { perDay } = limits;
   if (perDay !== null && nthLastBegunAt !== null && nthLastBegunAt > createdAt - dayMs) {
@@ -74,13 +74,13 @@ export type SingleReplayStart =
 /** The event that is to be replayed. */
 export interface ReplayedEvent {
   readonly seq: number;
-  /** One of its records meets the filter. */
+  /** One of its records matches the filter. */
   readonly isSelected: boolean;
-  /** There is no payload any more to deliver. */
+  /** There is no longer a payload to deliver. */
   readonly payloadErased: boolean;
 }
 
-/** Whether one event is replayed, at once. @param event null: the account has no such event */
+/** Whether one event is replayed, immediately. @param event null: the account has no such event */
 export function startSingleReplay(
   { gone }: { readonly gone: boolean },
   event: ReplayedEvent | null,
@@ -113,7 +113,7 @@ export interface ReplayedTimes {
   readonly to?: number | undefined;
 }
 
-/** The events that a replay looks at: up to the last committed one, and none that comes later. */
+/** The events that a replay looks at: up to the last committed one, and none that arrives later. */
 export function selectionOf(
   { from = 0, to = Number.POSITIVE_INFINITY }: ReplayedTimes,
   filter: ReplayedTimes,
@@ -133,7 +133,7 @@ export interface ReplayPlace {
 }
 
 /**
- * The replay whose turn it is goes on.
+ * Moves on the replay whose turn it is.
  * @param events the next ones of its selection, at most as many as were asked for
  * @param lookedTo the last event that was looked at, if there were fewer
  */
@@ -144,15 +144,15 @@ export function advance(events: readonly number[], asked: number, toSeq: number,
 }
 
 /**
- * What is not queued is left out, and what waits returns to what it was (`cancelled-run.ts`); the next one may begin while
- * that is done, and while what is in flight ends.
+ * Events not yet queued are left out, and those that wait return to what they were (`cancelled-run.ts`); the next replay
+ * may begin while that happens, and while attempts in flight finish.
  */
 export interface Cancellation extends ReplayPlace {
-  /** There may be something that waits. */
+  /** There may be runs that wait. */
   readonly hasRuns: boolean;
 }
 
-/** Null: it has ended. */
+/** Null: it has already ended. */
 export const cancel = (
   { phase, cursorSeq }: Pick<ReplayPlace, "phase" | "cursorSeq">,
   now: number,
@@ -161,7 +161,7 @@ export const cancel = (
     ? null
     : { phase: "cancelled", cursorSeq, completedAt: now, hasRuns: phase !== "waiting" };
 
-/** All is queued, and every run that it began has ended. */
+/** Everything is queued, and every run that it began has ended. */
 export const isCompleted = ({
   phase,
   queued,

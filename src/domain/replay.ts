@@ -2,16 +2,16 @@ import type { JsonText } from "./event.ts";
 import type { FailureCode } from "./failure.ts";
 
 /**
- * Rules, section 15: a label may be as long as a body, and is cut to so many characters where each of a thousand
- * attempts names it. Its records and its replay have it whole.
+ * Rules, section 15: a label may be as long as a body, and is cut to this many characters where each of a thousand
+ * attempts names it. Its records and its replay have it in full.
  */
 export const listedLabelCharacters = 255;
 
-/** The label as it stands beside attempts: one that is longer ends with an ellipsis. */
+/** The label as it appears with attempts: one that is longer ends with an ellipsis. */
 export function cutLabel(label: string): string {
   if (label.length <= listedLabelCharacters) return label;
   const begin = label.slice(0, listedLabelCharacters - 1);
-  // Not within a character of two units.
+  // Do not cut within a character of two units.
   return `${begin.isWellFormed() ? begin : begin.slice(0, -1)}…`;
 }
 
@@ -19,15 +19,18 @@ export type ReplayKind = "single" | "timeline" | "all" | "failed";
 export type ReplayStatus = "waiting" | "running" | "completed" | "cancelled";
 
 /**
- * What a replay is narrowed to, whatever its kind (rules, section 10): it takes an event that has a record which meets all
- * of it. What is absent leaves nothing out.
+ * Narrows a replay, whatever its kind (rules, section 10): it takes an event that has a record which matches all of this.
+ * What is absent leaves nothing out.
  */
 export interface ReplayFilter {
-  /** Id or URL of a webhook, which then is the only one that gets the events. */
+  /** Id or URL of a webhook, which is then the only one to get the events. */
   readonly webhook?: string | undefined;
-  /** Of the event, as it was given. */
+  /** The event's type, as it was given. */
   readonly type?: string | undefined;
-  /** Of the failure, as `selectFailures` has them: only those whose record has failed so, or waits after it, get the event. */
+  /**
+   * The failure's code and status, as `selectFailures` takes them: only webhooks whose record failed that way, or waits
+   * after it, get the event.
+   */
   readonly code?: FailureCode | undefined;
   readonly status?: number | undefined;
   /** Ingestion times, both inclusive. */
@@ -35,7 +38,7 @@ export interface ReplayFilter {
   readonly to?: number | undefined;
 }
 
-/** As a store keeps it: JSON, and null of a filter that leaves nothing out. */
+/** The form that stores keep: JSON, and null for a filter that leaves nothing out. */
 export function filterText(filter: ReplayFilter = {}): string | null {
   const text = JSON.stringify(filter);
   return text === "{}" ? null : text;
@@ -46,7 +49,7 @@ export const filterOf = (text: string | null): ReplayFilter | null => (text === 
 /** What a replay would take now, in events. */
 export interface ReplayPreview {
   readonly selected: number;
-  /** Of them, those of which nothing is left to deliver again (`retention.ts`). */
+  /** How many of them have nothing left to deliver again (`retention.ts`). */
   readonly payloadsErased: number;
 }
 
@@ -64,15 +67,15 @@ export interface Replay {
   readonly failed: number;
   readonly superseded: number;
   readonly skipped: number;
-  /** As it was cancelled, went back to what they were before. */
+  /** Records that returned to what they were before when it was cancelled. */
   readonly returned: number;
-  /** Events: there was nothing left to deliver again (`retention.ts`). Their records are among the skipped ones. */
+  /** Events that had nothing left to deliver again (`retention.ts`). Their records are among the skipped ones. */
   readonly payloadsErased: number;
   readonly createdAt: number;
   readonly completedAt: number | null;
 }
 
-/** What a replay is found by inside: its key alone does not say where it is kept. */
+/** Identifies a replay internally: its key alone does not say where it is kept. */
 export interface ReplayRef {
   readonly tenantKey: number;
   readonly replayKey: number;

@@ -11,7 +11,7 @@ import { isEnabled } from "./webhook.ts";
 /** A record of an event that is replayed. */
 export interface ReplayedRecord extends RecordNow {
   readonly key: number;
-  /** Null: the event found no webhook, or none that takes it. */
+  /** Null: the event found no webhook, or none that takes its type. */
   readonly webhookKey: number | null;
   readonly attempts: number;
 }
@@ -24,25 +24,25 @@ export interface Returnable {
 /** An event that is replayed. */
 export interface ReplayedEvent<Found extends ReplayedRecord = ReplayedRecord> {
   readonly type: string | null;
-  /** There is no payload any more to deliver. */
+  /** There is no longer a payload to deliver. */
   readonly payloadErased: boolean;
   readonly records: readonly Found[];
 }
 
 /**
- * What a replay of one event changes. For each registered webhook that it is for, that is not disabled and that takes the type:
+ * What a replay of one event changes. For each registered webhook that it targets, that is not disabled and takes the type:
  *
  *   no record of the event ──▶ added: PENDING, its first run
  *   DELIVERED, FAILED ──▶ restarted: PENDING, the next run (the replay of what has failed leaves DELIVERED alone)
  *   PENDING ──▶ restarted: the next run begins at once, and supersedes the one that waits
  *
- * A record of a webhook that is gone, or of none, if the replay is for that:
+ * A record of a webhook that is gone, or of none, if the replay targets it:
  *
  *   FAILED, SKIPPED ──a record is added──▶ replaced: it makes room
  *      └──none is──▶ left as it is
  *
- * A FAILED record of a webhook that is disabled, or does not take the type any more, is left as it is. Of an event whose
- * payload was erased all records are.
+ * A FAILED record of a webhook that is disabled, or no longer takes the type, is left as it is. So are all records of an
+ * event whose payload was erased.
  */
 export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
   readonly added: readonly (WaitingRecord & Returnable)[];
@@ -52,27 +52,27 @@ export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
   /** For each waiting run that began with a replay and ends here: that replay. */
   readonly superseded: readonly number[];
   readonly replaced: readonly Found[];
-  /** How many deliveries are not made: of FAILED records that nothing delivers, and all of an event without its payload. */
+  /** How many deliveries are not made: of FAILED records that nothing delivers, and all those of an event without its payload. */
   readonly skipped: number;
-  /** Where the event goes again, in the order of the webhooks. */
+  /** Webhooks that the event goes to again, in their order. */
   readonly webhookKeys: readonly number[];
   readonly counters: Counters;
   readonly failures: readonly FailureMove[];
 }
 
-/** What a replay asks of each event that it takes. */
+/** What a replay asks for of each event that it takes. */
 export interface Replaying {
   readonly kind: ReplayKind;
-  /** Of the webhook that it is for alone, as which it may have been registered several times; null: it is for all. */
+  /** Keys of the only webhook that it targets, which may have been registered several times; null: all webhooks. */
   readonly webhookKeys: readonly number[] | null;
-  /** The failures that it is for; null: whatever its records are. */
+  /** The failures that it targets; null: records in any state. */
   readonly failure: FailureSelection | null;
 }
 
 const hasFailedSo = ({ errorCode, statusCode }: ReplayedRecord, { code, status }: FailureSelection): boolean =>
   errorCode === code && (status === null || statusCode === status);
 
-/** What a replay starts anew of one event (rules, section 10). */
+/** What a replay of one event starts again (rules, section 10). */
 export function requeue<Found extends ReplayedRecord>(
   { webhooks, counters }: Pick<TenantState, "webhooks" | "counters">,
   { type, payloadErased, records }: ReplayedEvent<Found>,
@@ -105,7 +105,7 @@ export function requeue<Found extends ReplayedRecord>(
   const left = records.filter(
     (record) => record.state === "FAILED" && isMeant(record) && !isRestarted(record) && !replaced.includes(record),
   );
-  // Whoever takes the place of a record is one in its stead, also when the replay is cancelled: no event is without.
+  // A record that replaces another stands in for it, even if the replay is cancelled: no event is left without one.
   const [earlier] = replaced;
   const returnsTo: RecordBefore = earlier ? inPlaceOf(earlier) : { state: "NONE" };
   const added = fanOut(newcomers, moment).map((record) => ({ ...record, returnsTo }));
@@ -133,7 +133,7 @@ export function requeue<Found extends ReplayedRecord>(
   };
 }
 
-/** It has ended as that one did, and is in a group of its own webhook. */
+/** It has ended as that one did, and belongs to a group of its own webhook. */
 function inPlaceOf(record: ReplayedRecord): RecordBefore {
   const before = beforeRun(record);
   return before.state === "NONE" ? before : { ...before, failureKey: null };

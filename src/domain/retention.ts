@@ -2,7 +2,7 @@ import type { DeliveryState } from "./delivery.ts";
 import { invalid } from "./errors.ts";
 import type { Tenant } from "./tenant.ts";
 
-/** What has ended so lately may still be looked at, and an attempt that was under way may still be logged. */
+/** What ended within this time may still be looked at, and an attempt that was under way may still be logged. */
 export const endedForMs = 3_600_000;
 
 /** A record of an event that is old. */
@@ -12,20 +12,20 @@ export interface OldRecord {
   readonly finishedAt: number | null;
 }
 
-/** Whether an event, or its payload, may go: nothing of it waits, and all of it ended by then. */
+/** Whether an event, or its payload, may go: none of its records waits, and all of them ended by then. */
 export const hasEnded = (records: readonly OldRecord[], endedBy: number): boolean =>
   records.every(({ state, finishedAt }) => state !== "PENDING" && finishedAt !== null && finishedAt <= endedBy);
 
-/** How long a server keeps the events of any account; null: for ever. */
+/** How long a server keeps the events of any account; null: forever. */
 export interface UsualAges {
   readonly retentionMs: number | null;
-  /** Of their payloads; null: as long as the events. */
+  /** How long it keeps their payloads; null: as long as the events. */
   readonly retentionPayloadsMs: number | null;
 }
 
 const dayMs = 86_400_000;
 
-/** How long events of an account and their payloads are kept, in ms; null: for ever. */
+/** How long an account's events and their payloads are kept, in ms; null: forever. */
 export function keptFor(
   { ownRetentionDays, ownPayloadDays }: Pick<Tenant, "ownRetentionDays" | "ownPayloadDays">,
   usual: UsualAges,
@@ -35,13 +35,13 @@ export function keptFor(
   return { events, payloads: events !== null && (payloads === null || payloads > events) ? events : payloads };
 }
 
-/** @param days 0: for ever; null: as of any account */
+/** @param days 0: forever; null: as for any account */
 function ageOf(days: number | null, usualMs: number | null): number | null {
   if (days === null) return usualMs;
   return days === 0 ? null : days * dayMs;
 }
 
-/** There is nothing to send again. */
+/** There is nothing left to send again. */
 export const payloadErased = () =>
   invalid(
     "The payload of this event was erased as it had become old, so it cannot be delivered again.",

@@ -2,22 +2,22 @@ import type { ApiKey, SigningKey, SigningSecret } from "./credentials.ts";
 import { type DomainError, rateLimited } from "./errors.ts";
 
 /**
- * What an account may have of each, because whoever lists them reads them all: without an end, ten thousand rotations made
- * each reading of the public keys stop the server for 20 ms. A new API key is never refused, for it may replace a stolen
- * one, so the oldest are forgotten; a signing key that was used stays published (rules, section 8).
+ * How many of each an account may have, because listing reads them all: without a limit, ten thousand rotations made each
+ * read of the public keys stop the server for 20 ms. A new API key is never refused, because it may replace a stolen one,
+ * so the oldest are forgotten; a signing key that was used stays published (rules, section 8).
  */
 export const credentialLimits = { apiKeys: 1_000, signingKeys: 100 };
 
-/** What a new credential does to those before it. */
+/** What a new credential does to earlier ones. */
 export interface Rotation {
-  /** They end when the overlap does. */
+  /** These end when the overlap does. */
   readonly ends: readonly number[];
   readonly forgets: readonly number[];
 }
 
 type Row<Credential, Field extends keyof Credential> = { readonly key: number } & Pick<Credential, Field>;
 
-/** It would end later than that, or never. */
+/** Whether it would end later than that, or never. */
 const outlasts = (end: number | null, at: number): boolean => end === null || end > at;
 
 /**

@@ -6,7 +6,7 @@ import { isEnabled } from "./webhook.ts";
 /** What follows an attempt. */
 export type NextStep = { kind: "delivered" } | { kind: "failed" } | { kind: "retry"; at: number };
 
-/** An attempt that has been made, and what follows from it while its webhook is registered. */
+/** An attempt that was made, and what follows from it if its webhook is registered. */
 export interface JudgedAttempt {
   readonly delivery: Pick<DueDelivery, "webhookKey" | "run">;
   readonly attempt: {
@@ -17,14 +17,14 @@ export interface JudgedAttempt {
   readonly next: NextStep;
 }
 
-/** What a record is found as. */
+/** The state in which a record is found. */
 export interface FoundRecord {
   readonly state: DeliveryState;
   readonly run: number;
   readonly errorCode: FailureCode | null;
-  /** Of the group that counts its failure. */
+  /** Key of the group that counts its failure. */
   readonly failureKey: number | null;
-  /** It was taken for abandoned, and somebody else has it now. */
+  /** It was taken for abandoned, and another process has it now. */
   readonly isElsewhere?: boolean;
 }
 
@@ -47,9 +47,9 @@ export const asQueued = ({ run }: Pick<DueDelivery, "run">): FoundRecord => ({
  *      ├──acknowledged──▶ DELIVERED, and the replay that counted a failure is corrected
  *      └──anything else──▶ FAILED, with the failure of the attempt
  *
- * Otherwise a newer run has begun, the run has ended, or somebody else attempts it by now, which will say what follows (an
- * acknowledgement counts all the same): `superseded`, the record counts the attempt and stays. Of a record that is no more,
- * the attempt is `gone`. All are logged.
+ * Otherwise a newer run has begun, the run has ended, or another process attempts it by now and will say what follows (an
+ * acknowledgement counts anyway): `superseded`, the record counts the attempt and stays. If the record no longer exists,
+ * the attempt is `gone`. All attempts are logged.
  */
 export interface RecordChange {
   readonly kind: "settled" | "superseded" | "gone";
@@ -57,7 +57,7 @@ export interface RecordChange {
   readonly becomes: SettledRecord | null;
   /** What the replay that began the run counts. */
   readonly replay: "delivered" | "failed" | "corrected" | null;
-  /** The webhook is not registered any more: a record that goes on for its URL counts the attempt as well. */
+  /** The webhook is no longer registered: a record that continues for its URL counts the attempt too. */
   readonly isLate: boolean;
 }
 
@@ -65,16 +65,16 @@ export interface SettledRecord {
   readonly state: DeliveryState;
   readonly nextAttemptAt: number | null;
   readonly finishedAt: number | null;
-  /** Of the latest failed attempt, or of the end without one; all null after a success. */
+  /** About the latest failed attempt, or the end without one; all null after a success. */
   readonly errorReason: string | null;
   readonly errorCode: FailureCode | null;
   readonly statusCode: number | null;
 }
 
-/** Why a record ends though an attempt of it may be under way. */
+/** Why a record may end although an attempt of it is under way. */
 const givenUpWith: readonly FailureCode[] = [webhookRemoved.code, webhookDisabled.code];
 
-/** What an attempt does to its record (rules, sections 7 and 8). @param found null: there is no such record any more */
+/** What an attempt does to its record (rules, sections 7 and 8). @param found null: the record no longer exists */
 export function settle(
   found: FoundRecord | null,
   webhooks: readonly RegisteredWebhook[],
@@ -103,7 +103,7 @@ export function settle(
   return { kind: "settled", becomes, replay: isWaiting ? "failed" : null, isLate };
 }
 
-/** A record that no attempt will be made for any more. */
+/** A record for which no more attempts will be made. */
 export const giveUp = ({ code, reason }: Failure, now: number): SettledRecord => ({
   state: "FAILED",
   nextAttemptAt: null,

@@ -2,11 +2,11 @@ import { DomainError, invalidField, unavailable } from "./errors.ts";
 import { isHigherTier } from "./plans.ts";
 import type { Tenant, Tier } from "./tenant.ts";
 
-/** The account was deleted while the request was under way: its credential is no longer one. */
+/** The account was deleted while the request was under way: its credential is no longer valid. */
 export const accountGone = () =>
   new DomainError({ kind: "unauthenticated", code: "account_gone", message: "The account no longer exists." });
 
-/** What came as an API key is none, or not any more; the same words for every reason. */
+/** The API key given is not one, or no longer one; the same words for every reason. */
 export const apiKeyRefused = () =>
   new DomainError({
     kind: "unauthenticated",
@@ -14,7 +14,7 @@ export const apiKeyRefused = () =>
     message: "Authorization must be `Bearer <API key>` with an active key; GET /v1/tenants/api-keys lists them.",
   });
 
-/** Every write for an account asks this first: it may have been deleted while the request was under way. */
+/** Every write for an account checks this first: it may have been deleted while the request was under way. */
 export const refusalOfWrite = ({ gone }: { readonly gone: boolean }): DomainError | null =>
   gone ? accountGone() : null;
 
@@ -37,13 +37,13 @@ export const deliveriesPaused = () =>
     60,
   );
 
-/** As `deliveriesPaused`. */
+/** Like `deliveriesPaused`. */
 export const chargesPaused = () =>
   unavailable("The operator of this server has paused payments; nothing was charged or changed.", "charges_paused", 60);
 
 /**
- * Why an account may not put work into the system now: ingest, replay, test, upgrade (rules, section 4). Null when it
- * may. Reading, a new payment method and deletion are always possible.
+ * Why an account may not put work into the system now: ingest, replay, test, upgrade (rules, section 4). Null if it may.
+ * Reading, a new payment method and deletion are always possible.
  */
 export function refusalOfWork(tenant: Tenant): DomainError | null {
   if (tenant.operatorSuspendedAt !== null) {
@@ -64,7 +64,7 @@ export function refusalOfWork(tenant: Tenant): DomainError | null {
   return null;
 }
 
-/** As `refusalOfWork`; an account made on a paid tier also has to verify its card before its first event. */
+/** Like `refusalOfWork`; an account created on a paid tier must also verify its card before its first event. */
 export function refusalOfIngestion(tenant: Tenant): DomainError | null {
   if (tenant.enforcedTier === null) {
     return new DomainError({
@@ -77,7 +77,7 @@ export function refusalOfIngestion(tenant: Tenant): DomainError | null {
   return refusalOfWork(tenant);
 }
 
-/** Why an account may not go to a tier now (rules, section 12); null when it may. */
+/** Why an account may not move to a tier now (rules, section 12); null if it may. */
 export function refusalOfUpgrade(tenant: Tenant, tier: Tier): DomainError | null {
   if (tier === tenant.tier && tenant.enforcedTier !== tier) {
     return invalidField(

@@ -9,7 +9,7 @@ export type TenantDecision =
   | { readonly kind: "changed"; readonly change: TenantChange }
   | { readonly kind: "refused"; readonly error: DomainError };
 
-/** What an account signs in with besides its id: on paid tiers its e-mail, whatever case it is written in. */
+/** What an account signs in with apart from its id: on paid tiers its e-mail, whatever its case. */
 export const loginEmailOf = (tier: Tier, email: string): string | null =>
   tier === "free" ? null : email.toLowerCase();
 
@@ -29,13 +29,13 @@ export function toEmail(tenant: Tenant, email: string, holder: number | null): T
   return { kind: "changed", change: { email, loginEmail: loginEmailOf(tenant.tier, email) } };
 }
 
-/** An upgrade has come to nothing: the plan in force is the account's again, and a free one's e-mail is no login. */
+/** An upgrade has come to nothing: the account returns to the plan in force, and a free account's e-mail is not a login. */
 export function toPlanInForce({ tier, enforcedTier }: Tenant): TenantChange {
   if (enforcedTier === null || enforcedTier === tier) return {};
   return { tier: enforcedTier, ...(enforcedTier === "free" && { loginEmail: null }) };
 }
 
-/** The login that comes with an upgrade. An address that somebody has taken meanwhile stays a contact only. */
+/** The login that comes with an upgrade. An address that another account has taken in the meantime is only a contact. */
 export function toLogin(login: OrderedLogin | null): TenantChange {
   if (!login) return {};
   const { email, passwordHash, isTaken } = login;
@@ -55,14 +55,14 @@ export const toPassword = (tenant: Tenant, passwordHash: string): TenantChange =
   ...withoutSessions(tenant),
 });
 
-/** As `toPassword`; null when another one was set since `verified` was the hash. */
+/** Like `toPassword`; null if another one was set since `verified` was the hash. */
 export const replacePassword = (tenant: Tenant, verified: string, passwordHash: string): TenantChange | null =>
   tenant.passwordHash === verified ? toPassword(tenant, passwordHash) : null;
 
 /**
- * Whether an account loses its address to whoever asks for it: it has asked for a paid plan, and not verified a card since.
- * It has proved nothing, and the address may be somebody else's. It keeps its id to sign in with, and the address as a
- * contact.
+ * Whether an account loses its address to another that asks for it: it has asked for a paid plan, and has not verified a
+ * card since. It has proved nothing, and the address may be someone else's. It keeps its id to sign in with, and the
+ * address as a contact.
  */
 export function losesLogin(
   { enforcedTier }: Tenant,

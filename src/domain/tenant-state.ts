@@ -2,9 +2,9 @@ import type { DeliveryState } from "./delivery.ts";
 import type { Tenant } from "./tenant.ts";
 import type { Webhook } from "./webhook.ts";
 
-/** What a decision knows of one account, as plain data. */
+/** What a decision knows about one account, as plain data. */
 export interface TenantState {
-  /** The account was deleted, or never was; then the rest says nothing. */
+  /** The account was deleted, or never existed; then the rest means nothing. */
   readonly gone: boolean;
   readonly tenant: Tenant;
   /** In the order in which they were given. */
@@ -13,13 +13,13 @@ export interface TenantState {
 }
 
 export interface RegisteredWebhook extends Webhook {
-  /** Whether it ever had a record; null when nobody knows. */
+  /** Whether it ever had a record; null if unknown. */
   readonly used: boolean | null;
 }
 
 /**
- * The events of an account and the states of its records. Values: each change is a new one, so that whoever has written
- * the last one sees by identity whether there is anything to write.
+ * The events of an account and the states of its records. These are values: each change makes a new one, so that a writer
+ * that knows the last one written sees by identity whether there is anything to write.
  *
  *   accepted: events + 1, eventsInMonth + 1, and each record enters PENDING (or FAILED, when there is no webhook, or SKIPPED)
  *   pending ◀──▶ delivered, pending ◀──▶ failed, failed ──▶ delivered: a record moves, as `DeliveryState` says
@@ -35,7 +35,7 @@ export interface Counters {
   readonly skipped: number;
 }
 
-/** Of an account that has had none. */
+/** The counters of an account that has had no events. */
 export const noEvents: Counters = {
   month: 0,
   eventsInMonth: 0,
@@ -52,7 +52,7 @@ export function utcMonth(at: number): number {
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
 
-/** The counters as they stand in the month of `at`. An event belongs to that of its ingestion, which never steps back. */
+/** The counters as of the month of `at`. An event belongs to the month of its ingestion, which never steps back. */
 export function openMonth(counters: Counters, at: number): Counters {
   const month = utcMonth(at);
   return month <= counters.month ? counters : { ...counters, month, eventsInMonth: 0 };
@@ -71,7 +71,7 @@ export function countEvent(
   return counted;
 }
 
-/** As `countEvent`, of an event of our own: it takes nothing of the month's quota. */
+/** Like `countEvent`, for an event of our own: it takes nothing from the month's quota. */
 export function countOwnEvent(counters: Counters, records: readonly { readonly state: DeliveryState }[]): Counters {
   const counted = copyOf(counters);
   counted.events += 1;
@@ -79,7 +79,7 @@ export function countOwnEvent(counters: Counters, records: readonly { readonly s
   return counted;
 }
 
-/** An event has gone, with these records. What it took of the month's quota stays taken. */
+/** An event was deleted, with these records. What it took from the month's quota stays taken. */
 export function forgetEvent(counters: Counters, records: readonly { readonly state: DeliveryState }[]): Counters {
   const counted = copyOf(counters);
   counted.events -= 1;

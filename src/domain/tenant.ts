@@ -1,4 +1,7 @@
-/** Here and in the other nouns, times are milliseconds since the Unix epoch, and `key` is the store's own short key of a row. */
+/**
+ * Here and in the other domain types, times are milliseconds since the Unix epoch, and `key` is the store's own short key
+ * of a row.
+ */
 
 export type Tier = "free" | "pro" | "business" | "enterprise";
 
@@ -24,15 +27,15 @@ export interface Tenant {
   readonly operatorSuspendedAt: number | null;
   readonly paymentSuspendedAt: number | null;
   readonly pastDueAt: number | null;
-  /** What the operator has set instead of the plan's, whatever that is or becomes; null: the plan's. */
+  /** What the operator has set in place of the plan's, whatever the plan is or becomes; null: the plan's. */
   readonly ownEventsPerMonth: number | null;
   readonly ownWebhooks: number | null;
-  /** How long its events, and their payloads, are kept; 0: for ever. Null: as long as those of any. */
+  /** How long its events and their payloads are kept, in days; 0: forever. Null: as for any account. */
   readonly ownRetentionDays: number | null;
   readonly ownPayloadDays: number | null;
-  /** Most bytes that its events may take; null: any number. */
+  /** The most bytes that its events may take; null: any number. */
   readonly ownStorageBytes: number | null;
-  /** Since when they have taken more; null: they have not, as far as is known. */
+  /** Since when they have been taking more; null: they are not, as far as is known. */
   readonly storageFullAt: number | null;
 }
 
@@ -47,10 +50,13 @@ export function statusOf(tenant: Tenant): TenantStatus {
   return tenant.enforcedTier === tenant.tier ? "active" : "pending_verification";
 }
 
-/** The plan whose limits hold for an account. */
+/** The plan whose limits apply to an account. */
 export const tierInForce = ({ enforcedTier }: Pick<Tenant, "enforcedTier">): Tier => enforcedTier ?? "free";
 
-/** What changes about an account. `loginEmail` is the address that it signs in with; an account without one uses its id. */
+/**
+ * What changes about an account. `loginEmail` is the address that it signs in with; an account without one signs in with
+ * its id.
+ */
 export type TenantChange = Partial<Omit<Tenant, "key" | "id" | "name" | "createdAt">> & {
   readonly loginEmail?: string | null;
 };

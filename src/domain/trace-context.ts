@@ -1,16 +1,16 @@
 /**
- * The trace that an event belongs to, as its ingestion named it (W3C Trace Context): `traceparent`, and in a line of its own
- * `tracestate` if there is one. It is kept with the event and sent with its deliveries as it came. It is a favour, not a
- * rule: what is not valid is left out, and is no error.
+ * The trace that an event belongs to, as its ingestion named it (W3C Trace Context): `traceparent`, and on its own line
+ * `tracestate` if there is one. It is kept with the event and sent unchanged with its deliveries. It is a courtesy, not a
+ * rule: anything invalid is left out, and is not an error.
  */
 export type TraceContext = string;
 
-/** Section 3.2: version, trace, parent and flags. A later version may have more behind them. */
+/** Section 3.2: version, trace, parent and flags. A later version may append more. */
 const parentPattern = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[\x21-\x7e]*)?$/;
 const invalidVersion = "ff";
 const zeros = /^0+$/;
 
-/** Section 3.3.1.5 has everybody pass on so much at least; the parent's bound is ours. */
+/** Section 3.3.1.5 requires everyone to pass on at least this much; the parent's bound is ours. */
 const maxStateLength = 512;
 const maxParentLength = 256;
 const maxMembers = 32;
@@ -24,7 +24,7 @@ export function readTrace(traceparent: string | null, tracestate: string | null)
   return tracestate !== null && isState(tracestate) ? `${traceparent}\n${tracestate}` : traceparent;
 }
 
-/** The trace itself, without the parent's part in it; null: none. */
+/** The trace itself, without the parent's part of it; null: none. */
 export const traceIdOf = (trace: TraceContext | null): string | null => trace?.slice(3, 35) ?? null;
 
 /** The headers of a delivery. */
@@ -42,7 +42,7 @@ function isParent(text: string): boolean {
   return isOfItsVersion && !zeros.test(traceId) && !zeros.test(parentId);
 }
 
-/** A list that is not valid says nothing of any of its members. */
+/** A list that is invalid says nothing about any of its members. */
 function isState(text: string): boolean {
   if (text.length > maxStateLength) return false;
   const members = text

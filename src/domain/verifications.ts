@@ -8,20 +8,20 @@ import type { TenantChange, Tier } from "./tenant.ts";
 import { toLogin, toPlanInForce } from "./tenant-change.ts";
 import type { TenantState } from "./tenant-state.ts";
 
-/** What a card is verified for, besides itself. */
+/** What a card is verified for, apart from itself. */
 export interface Upgrade {
   readonly tier: Tier;
   /** The login of an account that was free. */
   readonly login: NewLogin | null;
 }
 
-/** Why no card can be verified; null when it can. @param isTaken the address is the login of another account */
+/** Why no card can be verified; null if it can. @param isTaken the address is the login of another account */
 export function refusalOfVerification({ gone }: Pick<TenantState, "gone">, isTaken: boolean): DomainError | null {
   if (gone) return accountGone();
   return isTaken ? emailTaken() : null;
 }
 
-/** Opens a verification, unless one is open already; an upgrade names its tier at once. */
+/** Opens a verification unless one is open already; an upgrade names its tier immediately. */
 export function openVerification(
   { verification }: Pick<OpenBooks, "verification">,
   token: string,
@@ -37,7 +37,7 @@ export function openVerification(
   };
 }
 
-/** Leads the address of a verification to a new page, in place of the one before. Null when it is not open any more. */
+/** Points the address of a verification to a new page, replacing the one before. Null if it is no longer open. */
 export function openPage(
   books: OpenBooks,
   verificationKey: number,
@@ -55,7 +55,7 @@ export function openPage(
       state: "open",
       invoiceKey: null,
       createdAt: now,
-      // The page is where it is paid: nothing is sent after it.
+      // It is paid on the page: no request is sent after it.
       sentAt: now,
       settledAt: null,
       transactionId: null,
@@ -63,33 +63,33 @@ export function openPage(
   };
 }
 
-/** A tier that was set, and not paid for by card. One that never is leaves nothing to verify. */
+/** A tier that was set and not paid for by card. One that never is paid by card leaves nothing to verify. */
 export function takeTier(books: OpenBooks, tenant: TenantChange, now: number): BooksChange {
   const isPaidByCard = tenant.tier === "pro" || tenant.tier === "business";
   return withPeriod(books, { ...(!isPaidByCard && closeVerification(books, now)), tenant }, now);
 }
 
-/** Leaves the page behind, so that the next visitor gets a new one. Null when the verification is not open any more. */
+/** Abandons the page, so that the next visitor gets a new one. Null if the verification is no longer open. */
 export function dropPage(books: OpenBooks, verificationKey: number, now: number): BooksChange | null {
   if (books.verification?.key !== verificationKey) return null;
   return { ...leavePage(books, now), verification: { key: verificationKey, chargeKey: null } };
 }
 
-/** Nobody has completed it: an upgrade goes back to the plan in force. Null when it was not open. */
+/** Nobody has completed it: an upgrade goes back to the plan in force. Null if it was not open. */
 export function giveUpVerification(books: OpenBooks, verificationKey: number, now: number): BooksChange | null {
   const { verification, tenant } = books;
   if (verification?.key !== verificationKey) return null;
   return { ...closeVerification(books, now), ...(tenant && { tenant: toPlanInForce(tenant) }) };
 }
 
-/** Closes the open verification, if there is one; a payment that comes for its page is given back. */
+/** Closes the open verification, if there is one; a payment that still comes for its page is refunded. */
 export function closeVerification(books: OpenBooks, now: number): BooksChange {
   const { verification } = books;
   if (!verification) return {};
   return { ...leavePage(books, now), verification: { key: verification.key, state: "given_up" } };
 }
 
-/** A month's end charge that waits for a confirmation stays: its days are owed all the same. */
+/** A month-end charge that waits for a confirmation stays: its days are owed in any case. */
 function leavePage(books: OpenBooks, now: number): BooksChange {
   const { verification, charges } = books;
   const left = charges.filter(({ key, kind }) => key === verification?.chargeKey && kind !== "subscription");
@@ -106,7 +106,7 @@ export interface Confirmation {
 
 /**
  * The bank wants the customer to confirm: the account gets a `payment_url` that leads there, and an upgrade takes effect
- * as far as its name. Null when the charge is not open any more.
+ * in name only. Null if the charge is no longer open.
  */
 export function confirmCharge(
   books: OpenBooks,
@@ -122,7 +122,7 @@ export function confirmCharge(
   const { key, targetTier: tier, login } = invoice;
   return {
     charges,
-    // A page on which the customer is already giving another card is the better one.
+    // A page on which the customer is already giving another card takes precedence.
     ...(verification?.chargeKey === null && { verification: { key: verification.key, chargeKey: charge.key } }),
     ...(!verification && { addsVerification: { token, createdAt: now, chargeKey: charge.key } }),
     ...(tier !== null && {
@@ -137,7 +137,7 @@ export const toBeConfirmed = ({ charges }: OpenBooks): Charge[] =>
   charges.filter(({ kind, pageUrl }) => (kind === "upgrade" || kind === "subscription") && pageUrl !== null);
 
 /**
- * The charge that the address of a verification led to is over: it leads to the next one that is to be confirmed.
+ * The charge that the address of a verification led to is over: it now leads to the next one that needs a confirmation.
  * @param end what becomes of the verification if there is none; null: it stays open, and leads nowhere for now
  */
 export function leadOn(

@@ -1,18 +1,18 @@
 import { type DomainError, invalidField } from "./errors.ts";
 
-/** Headers of a tenant's own that every delivery to a webhook carries: names as they were written, in their order. */
+/** A tenant's own headers that every delivery to a webhook carries: names as they were written, in their order. */
 export type OwnHeaders = readonly (readonly [name: string, value: string])[];
 
 /** Rules, section 14. */
 export const mostOwnHeaders = 20;
-/** Names and values together: every delivery carries them, and what waits in memory. */
+/** Names and values together: every delivery carries them, in memory too. */
 export const mostOwnHeaderBytes = 4096;
 
-/** RFC 9110: a name is a token, and a value is text that may have spaces and tabs within. Beyond ASCII nobody agrees. */
+/** RFC 9110: a name is a token, and a value is text that may have spaces and tabs inside. Beyond ASCII there is no agreement. */
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const fieldValue = /^[!-~](?:[\t -~]*[!-~])?$/;
 
-/** Those of deliveries and of their connection: of the body, who sends it, how it is framed and routed. */
+/** Headers of deliveries and of their connection: about the body, who sends it, how it is framed and routed. */
 const reserved: ReadonlySet<string> = new Set([
   ...["accept-encoding", "connection", "date", "expect", "host", "http2-settings", "keep-alive", "te", "trailer"],
   ...["proxy-authenticate", "proxy-authorization", "proxy-connection", "transfer-encoding", "upgrade", "user-agent"],
@@ -20,12 +20,12 @@ const reserved: ReadonlySet<string> = new Set([
 ]);
 const reservedBeginnings = ["content-", "service-", "webhook-"];
 
-/** Stands for a value in answers. No value has its first character. */
+/** Stands for a value in answers. No value contains its first character. */
 const mask = "••••";
-/** Of a shorter value the last characters would say too much. */
+/** The last characters of a shorter value would reveal too much. */
 const shownFrom = 12;
 
-/** What is shown of a value: its end, when it is long enough to be told from others by that. */
+/** What is shown of a value: its end, if it is long enough to be told from others by that. */
 export const maskOf = (value: string): string => (value.length < shownFrom ? mask : mask + value.slice(-4));
 
 export const masked = (headers: OwnHeaders): OwnHeaders => headers.map(([name, value]) => [name, maskOf(value)]);
@@ -34,7 +34,7 @@ export const masked = (headers: OwnHeaders): OwnHeaders => headers.map(([name, v
 export const isMask = (value: string) => value.startsWith(mask);
 
 /**
- * Judges headers as they are asked for; a value may be a mask.
+ * Judges headers as a client gives them; a value may be a mask.
  * @param field of the request
  * @throws invalid `invalid_header`, `reserved_header`
  */
@@ -62,7 +62,7 @@ export function checkOwnHeaders(headers: OwnHeaders, field: string): void {
   }
 }
 
-// The value itself stands in no message: it may be a secret with a slip in it.
+// The value itself appears in no message: it may be a secret with a typo.
 const badValue = (name: string, field: string): DomainError =>
   invalidField(
     field,
@@ -71,7 +71,7 @@ const badValue = (name: string, field: string): DomainError =>
   );
 
 /**
- * Puts the stored values in place of their masks, which a client sends back as it got them. "same": nothing else was sent.
+ * Replaces masks, which a client sends back as it got them, by the stored values. "same": nothing else was sent.
  * @param stored of the webhook with this URL
  * @throws invalid `invalid_header` for a mask of no stored value
  */

@@ -3,7 +3,7 @@ import { accountGone } from "./standing.ts";
 import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
 import { isDeliveredAlike, newStanding, usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
 
-/** An entry of a list that replaces the one before: of the settings those that it says anything of. */
+/** An entry of a list that replaces the one before, with only the settings that it mentions. */
 // The id is for a URL that is new: one that stays keeps its own.
 export type ListedWebhook = Pick<Webhook, "id" | "url" | "name"> & Partial<WebhookSettings>;
 
@@ -24,13 +24,13 @@ export type WebhookListChange =
       readonly kind: "replaced";
       /** In their new order; one that is added has no key yet. */
       readonly list: readonly (RegisteredWebhook | AddedWebhook)[];
-      /** All that cease. */
+      /** All that are no longer registered. */
       readonly removed: readonly number[];
-      /** Of those, the ones whose rows go. */
+      /** Of those, the ones whose rows are deleted. */
       readonly forgotten: readonly number[];
-      /** Those that stay and whose queues go by something else now, or whose deliveries carry something else. */
+      /** Those that stay but whose queues follow new settings, or whose deliveries carry something else. */
       readonly throttled: readonly RegisteredWebhook[];
-      /** Those that stay, and are not ordered any more. */
+      /** Those that stay and are no longer ordered. */
       readonly unordered: readonly number[];
     }
   | { readonly kind: "refused"; readonly error: DomainError };
@@ -65,7 +65,7 @@ export function replaceWebhooks(
   };
 }
 
-/** Specification, "Limits": more entries than the account may have are 400. */
+/** Specification, "Limits": more entries than the account may have get 400. */
 const tooManyWebhooks = (given: number, limit: number) =>
   invalidField(
     "webhooks",

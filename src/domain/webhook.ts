@@ -8,7 +8,7 @@ export interface Webhook extends WebhookSettings, WebhookStanding {
   readonly name: string;
 }
 
-/** What became of it. */
+/** How its deliveries have been going. */
 export interface WebhookStanding {
   /** Null: its latest attempt succeeded, or it had none. */
   readonly failing: Failing | null;
@@ -16,36 +16,36 @@ export interface WebhookStanding {
   readonly disabled: Disabled | null;
 }
 
-/** Of a webhook that nothing was sent to. */
+/** The standing of a webhook to which nothing was sent yet. */
 export const newStanding: WebhookStanding = { failing: null, disabled: null };
 
-/** What the tenant may say of a webhook beside its URL (rules, section 14). */
+/** What the tenant may set for a webhook in addition to its URL (rules, section 14). */
 export interface WebhookSettings extends Throttle {
   /** Patterns of the types that it takes; null: every event of the tenant's own. */
   readonly eventTypes: readonly string[] | null;
-  /** Headers of the tenant's own (`HeaderVault`); null: none. */
+  /** The tenant's own headers (`HeaderVault`); null: none. */
   readonly sealedHeaders: Uint8Array | null;
   /** Deliveries of events that share an ordering key go one after the other. */
   readonly ordered: boolean;
 }
 
-/** What the queue of a webhook goes by. */
+/** The settings that the queue of a webhook follows. */
 export interface Throttle extends WebhookLimits {
   /** Its deliveries wait. */
   readonly paused: boolean;
 }
 
-/** How fast deliveries may go out to a webhook; null: as fast as to any. */
+/** How fast deliveries may go out to a webhook; null: no limit of its own. */
 export interface WebhookLimits {
-  /** Most attempts that start in a second. */
+  /** The most attempts that start in a second. */
   readonly rateLimit: number | null;
-  /** Most attempts at once. */
+  /** The most concurrent attempts. */
   readonly maxConcurrency: number | null;
 }
 
 export const noLimits: WebhookLimits = { rateLimit: null, maxConcurrency: null };
 
-/** Of a webhook of which nothing was said. */
+/** The settings of a webhook for which nothing was set. */
 export const usualSettings: WebhookSettings = {
   eventTypes: null,
   ordered: false,
@@ -61,14 +61,14 @@ export const highestRateLimit = 1000;
 export const limitsOf = ({ rateLimit, maxConcurrency }: WebhookLimits): WebhookLimits =>
   rateLimit === null && maxConcurrency === null ? noLimits : { rateLimit, maxConcurrency };
 
-/** Whether what a queue goes by, and what its deliveries carry, is the same of both. */
+/** Whether both have the same settings for the queue, and their deliveries carry the same. */
 export const isDeliveredAlike = (a: WebhookSettings, b: WebhookSettings): boolean =>
   a.paused === b.paused &&
   a.rateLimit === b.rateLimit &&
   a.maxConcurrency === b.maxConcurrency &&
   a.sealedHeaders === b.sealedHeaders;
 
-/** What a webhook is found by: its key alone does not say where it is kept. */
+/** Identifies a webhook: its key alone does not say where it is kept. */
 export interface WebhookRef {
   readonly tenantKey: number;
   readonly webhookKey: number;
@@ -82,5 +82,5 @@ export function stateOf({ disabled, paused }: Pick<Webhook, "disabled" | "paused
   return paused ? "paused" : "active";
 }
 
-/** Whether failures have left it open to deliveries. */
+/** Whether it is still open to deliveries, despite any failures. */
 export const isEnabled = ({ disabled }: Pick<Webhook, "disabled">): boolean => disabled === null;
