@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
-/** Lines of one event name that are written in a minute. A flood of them says no more than the first few hundred do. */
+/** Lines of one event name that are written in a minute. A flood says no more than its first few hundred lines do. */
 export const linesPerMinute = 300;
 
 const minuteMs = 60_000;
@@ -16,8 +16,8 @@ export interface BoundedLogOptions {
 }
 
 /**
- * A log that strangers cannot fill: it writes a limited number of lines a minute for each event name, then one that says how
- * many were left out. Lines of the level debug are not limited.
+ * A log that strangers cannot fill: it writes a limited number of lines a minute for each event name, then one that says
+ * how many were left out. Lines at level debug are not limited.
  */
 export function createBoundedLog({ log, clock, always, onLeftOut }: BoundedLogOptions): Log {
   const minutes = new Map<string, { until: number; written: number; leftOut: number }>();

@@ -9,7 +9,7 @@ export interface CertificatePair {
 
 const blocks = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** @throws when they are no certificates, or the key is not the first one's */
+/** @throws when they are not certificates, or the key does not belong to the first one */
 export function describePair({ cert, key }: CertificatePair): { subject: string; validTo: string } {
   const [own] = (cert.match(blocks) ?? []).map((block) => parse("certificate", () => new X509Certificate(block)));
   if (!own) throw new Error("The certificate file contains no certificate");

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { remember } from "./remember.ts";
 
-/** Few addresses ask for much, and what one request asks with is read several times. */
+/** A few addresses make most requests, and each request's address is read several times. */
 const rememberedTexts = 1_024;
 
 /** A range of addresses, such as `10.0.0.0/8` or `fd00::/8`. */
@@ -36,8 +36,8 @@ const parseAddress = remember((address): ipaddr.IPv4 | ipaddr.IPv6 | null => {
 }, rememberedTexts);
 
 /**
- * The one spelling of an address: IPv6 as RFC 5952 writes it and without a zone, IPv4 also where it came in over an IPv6
- * socket. Null for everything else, the short and octal forms of IPv4 too, which programs read in different ways.
+ * The canonical spelling of an address: IPv6 as RFC 5952 writes it and without a zone, IPv4 even where it came in over an IPv6
+ * socket. Null for everything else, including the short and octal forms of IPv4, which programs read in different ways.
  */
 export const canonicalAddress = remember((text): string | null => {
   const bare = text.replace(/%\w+$/, "");
@@ -62,8 +62,8 @@ export const clientKey = remember((address): string => {
 const hostPart = new Array<number>(8).fill(0);
 
 /**
- * The network that an address belongs to, for taking turns: IPv6 by /48, which is what a site gets, IPv4 by /24, the least
- * that is routed. Too coarse for a limit: what one does there, its neighbours would pay for.
+ * The network that an address belongs to, for taking turns: IPv6 by /48, which is what a site gets, IPv4 by /24, the
+ * smallest network that is routed. Too coarse for a limit: neighbours would pay for what one client does.
  */
 export const clientNetwork = remember((address): string => {
   const parsed = parseAddress(address);
@@ -79,5 +79,5 @@ export const isLoopbackHost = remember((host): boolean => {
   return parseAddress(bare)?.range() === "loopback";
 }, rememberedTexts);
 
-/** True for a literal address, as the host of a URL has it. */
+/** True for a literal address, in the form that the host of a URL has. */
 export const isAddress = (host: string): boolean => parseAddress(host.replace(/^\[|\]$/g, "")) !== null;

@@ -8,7 +8,7 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** `setTimeout` fires at once for a delay above 2^31 - 1 ms, so longer waits are cut and looked at again by their loop. */
+/** `setTimeout` fires immediately for a delay above 2^31 - 1 ms, so longer waits are cut and checked again by their loop. */
 const longestTimerMs = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

@@ -1,6 +1,9 @@
 import type { Clock } from "./clock.ts";
 
-/** What the database's clock said to a question; it was asked and heard by the monotonic clock of this machine. */
+/**
+ * A reading of the database's clock, with the times on this machine's monotonic clock when it was asked and when the
+ * answer came.
+ */
 export interface DatabaseTime {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
@@ -8,17 +11,17 @@ export interface DatabaseTime {
   readonly heardAt: number;
 }
 
-/** The clock that all nodes go by: that of the database, kept between its answers by this machine's monotonic one. */
+/** The clock that all nodes go by: the database's, carried forward between its answers by this machine's monotonic one. */
 export interface DatabaseClock extends Clock {
   heard(time: DatabaseTime): void;
 }
 
-/** How far two clocks may part, for each millisecond: several times what a time server corrects by. */
+/** How far two clocks may drift apart per millisecond: several times what a time server corrects by. */
 const driftPerMs = 0.001;
 
 /**
- * The database read its clock at some moment between question and answer, so each answer bounds by how much its clock is
- * ahead of the monotonic one. What was known before still holds, wider by what the clocks may have parted since:
+ * The database read its clock at some moment between question and answer, so each answer bounds how far its clock is
+ * ahead of the monotonic one. What was known before still holds, widened by how far the clocks may have drifted since:
  *
  *   known   ├──────────────┤           the offset is moved into what both leave, and no further; most answers leave it
  *   answer        ├───────────────┤    alone, and a slow one, which says little, never moves it far
@@ -28,9 +31,9 @@ const driftPerMs = 0.001;
  * The machine's own wall clock is used until the first answer, and never again.
  */
 export function createDatabaseClock(source: Clock): DatabaseClock {
-  /** The database's clock less the monotonic one. */
+  /** The database's clock minus the monotonic one. */
   let offset = source.now() - source.monotonicMs();
-  /** Between which the offset lay when it was last heard of. */
+  /** The bounds of the offset as of the last answer. */
   let known = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY, at: Number.NEGATIVE_INFINITY };
 
   return {

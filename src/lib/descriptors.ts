@@ -8,7 +8,7 @@ export interface Descriptors {
 }
 
 /**
- * Counts the descriptors; null where the system does not tell (all but Linux). Reading takes a descriptor itself, so it
+ * Counts the descriptors; null where the system does not say (all but Linux). Reading takes a descriptor itself, so it
  * fails when there is none left.
  *
  * The limit is the hard one: the runtime raises the soft limit to it as it starts.
@@ -37,7 +37,7 @@ function descriptorLimit(): number | null {
   return lastKnownLimit;
 }
 
-/** @returns the number that it got, null when there is none left */
+/** @returns the number of the descriptor it got; null when there is none left */
 function openAndClose(): number | null {
   const calls = socketCalls();
   if (calls !== null) {
@@ -59,7 +59,7 @@ function openAndClose(): number | null {
 export interface ReserveDescriptor {
   /** Runs a task that opens one file at a time, with the reserve's place free for it. */
   lend<T>(task: () => T): T;
-  /** The lowest number that is free, the reserve's own place not counted; `limit` when there is none. */
+  /** The lowest free number, not counting the reserve's own; `limit` when there is none. */
   lowestFree(limit: number): number;
   release(): void;
 }
@@ -71,7 +71,7 @@ export function createReserveDescriptor(): ReserveDescriptor {
     try {
       held ??= openSync("/dev/null", "r");
     } catch {
-      // None is left: the next one that is lent takes it again.
+      // None is left: it is taken again after the next loan.
     }
   }
 

@@ -1,4 +1,4 @@
-/** What the system and SQLite call it; the last is SQLite's for the small file beside its log. */
+/** The codes of the system and of SQLite; the last is SQLite's for the small file next to its log. */
 const codes = new Set(["ENOSPC", "EDQUOT", "SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
 
 /** Whether something failed because there was no room for it. */

@@ -2,12 +2,12 @@
 
 const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** The longest duration that a setting may have, ten years: a longer one is a slip of the hand. */
+/** The longest duration that a setting may have, ten years: anything longer is a typo. */
 export const longestDurationMs = 3650 * unitMs.d;
 
 /**
  * Reads a duration such as `300ms`, `5s`, `5m`, `2h` or `1d`, in milliseconds: a whole number above 0 and one unit. Null
- * for anything else, also above `longestDurationMs`. No fractions and no sums, as each has a plain spelling: `90m`.
+ * for anything else, including anything above `longestDurationMs`. No fractions and no sums, as each has a plain spelling: `90m`.
  */
 export function parseDuration(text: string): number | null {
   const [, number, unit] = /^(\d{1,15})(ms|s|m|h|d)$/.exec(text) ?? [];

@@ -1,10 +1,10 @@
 /**
- * Lets a number of tasks run at a time; the others wait, and those who ask for much wait behind those who ask for little.
- * Every task names whose it is, by one key or several (an account, a network): however many tasks one key brings, it gets
- * its share of the turns and no more, so a flood of them delays itself.
+ * Lets a limited number of tasks run at a time; the others wait, and callers that ask for much wait behind those that ask
+ * for little. Every task names its owner by one or several keys (an account, a network): however many tasks a key brings,
+ * it gets its share of the turns and no more, so a flood only delays itself.
  */
 export interface FairQueue {
-  /** @throws QueueFull when too many wait; at any time, because one who asked for less may take the place */
+  /** @throws QueueFull when too many wait; at any time, because a caller that asked for less may take the place */
   run<T>(keys: readonly string[], task: () => Promise<T>): Promise<T>;
   readonly isIdle: boolean;
 }
@@ -21,8 +21,8 @@ interface Waiting {
 }
 
 /**
- * Start-time fair queuing (Goyal, Vin and Cheng, 1996), with the later one of a task's keys counting, and one unit of virtual
- * time a task.
+ * Start-time fair queuing (Goyal, Vin and Cheng, 1996), where the latest of a task's keys counts, and each task takes one
+ * unit of virtual time.
  *
  *   now                     virtual time: the turn of the task that was started last
  *   nextTurn(key)           one unit after the turn of the key's latest task; now, for a key that was quiet
@@ -36,13 +36,13 @@ export function createFairQueue({ slots, maxWaiting }: { slots: number; maxWaiti
   let running = 0;
   let now = 0;
   const nextTurns = new Map<string, number>();
-  /** In the order in which they came. */
+  /** In order of arrival. */
   const waiting: Waiting[] = [];
   const maxKeys = 4 * (slots + Math.min(maxWaiting, 1_000));
 
   const nextTurnOf = (key: string) => Math.max(now, nextTurns.get(key) ?? 0);
 
-  /** Each key for itself: who shares a network with a busy account has not been busy. */
+  /** Each key by itself: a caller that shares a network with a busy account has not been busy. */
   function charge(keys: readonly string[]): void {
     for (const key of keys) nextTurns.set(key, nextTurnOf(key) + 1);
     if (nextTurns.size > maxKeys) for (const [key, turn] of nextTurns) if (turn <= now) nextTurns.delete(key);
@@ -66,9 +66,9 @@ export function createFairQueue({ slots, maxWaiting }: { slots: number; maxWaiti
 
   const turnAt = (i: number) => waiting[i]?.turn ?? 0;
 
-  /** The slot goes from hand to hand, so that nobody who comes now overtakes those who wait. */
+  /** The slot is handed on directly, so that a newcomer cannot overtake those that wait. */
   function passOn(): void {
-    // Some part of a unit passes with every task: else those who come for the first time would always go first.
+    // A fraction of a unit passes with every task: otherwise first-time callers would always go first.
     now += 1 / (waiting.length + 1);
     const next = takeFirst();
     if (next) {

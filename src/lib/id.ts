@@ -6,7 +6,7 @@
 const crockford = "0123456789abcdefghjkmnpqrstvwxyz";
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Sequence numbers in one millisecond. 2^42 ms times 2^11 is 2^53: sequence numbers stay safe integers until May 2109. */
+/** Sequence numbers per millisecond. 2^42 ms times 2^11 is 2^53: sequence numbers stay safe integers until May 2109. */
 const perMs = 2048;
 const eventPrefix = "evt_";
 
@@ -14,7 +14,7 @@ const eventPrefix = "evt_";
  * The sequence number of the next event: `ingestion time in ms * 2048 + n`, always above `lastSeq`, the highest one ever
  * given.
  *
- * Numbers grow also when the clock steps back or when a millisecond holds more than 2,048 events: then they run ahead of
+ * Numbers grow even when the clock steps back or a millisecond holds more than 2,048 events: then they run ahead of
  * the clock until it has caught up. Because the ingestion time is read from the number (`ingestedAtMs`), the order of
  * numbers, of ids and of ingestion times is one order.
  *
@@ -114,8 +114,8 @@ function decode20(text: string, start: number, length = 4): number {
 }
 
 /**
- * The random part of an event id: 8 bytes, the top two bits already the variant, so that `parseEventId` returns the very
- * bytes. `getRandomValues` draws from a pool of the runtime and takes 20 ns; `randomBytes` of node:crypto takes 550.
+ * The random part of an event id: 8 bytes, with the variant already in the top two bits, so that `parseEventId` returns exactly
+ * these bytes. `getRandomValues` draws from a pool of the runtime and takes 20 ns; `randomBytes` of node:crypto takes 550.
  */
 export function randomTail(): Uint8Array {
   const tail = crypto.getRandomValues(new Uint8Array(8));
@@ -123,7 +123,7 @@ export function randomTail(): Uint8Array {
   return tail;
 }
 
-/** Bytes as text, five bits a character; zeros fill up the last one. */
+/** Bytes as text, five bits per character; the last one is padded with zeros. */
 export function encodeBase32(bytes: Uint8Array): string {
   let text = "";
   let bits = 0;
@@ -144,7 +144,7 @@ export function newToken(bits: number): string {
   return token;
 }
 
-/** `t` and 13 random characters (65 bits). The store's unique index is what refuses a repetition. */
+/** `t` and 13 random characters (65 bits). The store's unique index rejects a repetition. */
 export const newTenantId = (): string => `t${newToken(65)}`;
 
 /** An id for what has no order of its own: `wh_` webhooks, `key_` keys, `rpl_` replays … and 26 random characters (130 bits). */

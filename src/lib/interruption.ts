@@ -1,4 +1,4 @@
-/** What one needs of an `AbortSignal` to be broken off: any that is one fits. */
+/** The part of an `AbortSignal` that is needed to be interrupted; any `AbortSignal` fits. */
 export interface Interruption {
   readonly aborted: boolean;
   addEventListener(type: "abort", listener: InterruptionListener): void;
@@ -10,12 +10,12 @@ export interface InterruptionListener {
 }
 
 /**
- * Breaks off many that come and go. To listen to a signal of the runtime and to leave it again is 1 µs of an attempt under full load,
- * and more the more listen.
+ * Interrupts many listeners that come and go. Adding a listener to a signal of the runtime and removing it again is 1 µs
+ * of an attempt under full load, and more the more listeners there are.
  */
 export class Interrupter implements Interruption {
   aborted = false;
-  /** Few at a time; of why no `Set`, see `Slots`. */
+  /** Few at a time; for why this is no `Set`, see `Slots`. */
   private readonly listeners: InterruptionListener[] = [];
 
   addEventListener(_type: "abort", listener: InterruptionListener): void {
@@ -27,7 +27,7 @@ export class Interrupter implements Interruption {
     if (at !== -1) this.listeners.splice(at, 1);
   }
 
-  /** Each listener is told once; one that leaves meanwhile is not. */
+  /** Each listener is told once; one that is removed in the meantime is not. */
   abort(): void {
     if (this.aborted) return;
     this.aborted = true;

@@ -8,7 +8,7 @@
  */
 export const formatIso = (ms: number): string => new Date(ms).toISOString();
 
-/** As `formatIso`; null for what has not happened. */
+/** Like `formatIso`; null for what has not happened. */
 export const formatIsoOrNull = (ms: number | null): string | null => (ms === null ? null : formatIso(ms));
 
 /**

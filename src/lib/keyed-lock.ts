@@ -1,4 +1,4 @@
-/** Runs what belongs to one key one at a time, in the order in which it came; other keys do not wait. */
+/** Runs the actions of one key one at a time, in order of arrival; other keys do not wait. */
 export interface KeyedLock<K> {
   run<T>(key: K, action: () => Promise<T>): Promise<T>;
 }

@@ -6,15 +6,15 @@ export interface LimiterOptions {
   limit: number;
   windowMs: number;
   /**
-   * Keys remembered at a time. Beyond, the one that was quiet for longest is forgotten, so that strangers who make up keys
-   * cannot fill the memory.
+   * Keys remembered at a time. Beyond that, the one that has been quiet longest is forgotten, so that strangers who make
+   * up keys cannot fill the memory.
    */
   maxKeys: number;
 }
 
 export type Turn = { ok: true } | { ok: false; retryAfterSeconds: number };
 
-/** Whether there is room for one more beside occurrences that still count, the oldest first. */
+/** Whether there is room for one more in addition to occurrences that still count, the oldest first. */
 export function judge(
   times: readonly number[],
   now: number,
@@ -27,7 +27,7 @@ export function judge(
 
 /**
  * Counts occurrences in a sliding window, by key. A fixed window would let twice the limit pass around its edge. It costs
- * eight bytes an occurrence; limits here are at most some hundreds.
+ * eight bytes per occurrence; limits here are at most some hundreds.
  */
 export interface Limiter {
   /** Counts one occurrence if the limit has room for it. */
@@ -45,7 +45,7 @@ export interface Limiter {
  * if (!turn.ok) throw rateLimited("…", "too_many_logins", turn.retryAfterSeconds);
  */
 export function createLimiter({ clock, maxKeys, ...rule }: LimiterOptions): Limiter {
-  /** Times of occurrences, the oldest first. The map is in the order of the last use, the longest ago first. */
+  /** Times of occurrences, the oldest first. The map is in order of last use, the least recent first. */
   const seen = new Map<string, number[]>();
 
   /** The occurrences of a key that still count. */
@@ -90,7 +90,7 @@ export function createLimiter({ clock, maxKeys, ...rule }: LimiterOptions): Limi
   };
 }
 
-/** Lets a number of tasks run at a time; the others wait in order. */
+/** Lets a limited number of tasks run at a time; the others wait in order. */
 export interface Semaphore {
   run<T>(task: () => Promise<T>): Promise<T>;
   /** Tasks that wait for their turn. */
@@ -111,7 +111,7 @@ export function createSemaphore(slots: number): Semaphore {
       try {
         return await task();
       } finally {
-        // The slot goes from hand to hand, so that nobody who comes now overtakes those who wait.
+        // The slot is handed on directly, so that a newcomer cannot overtake those that wait.
         const next = queue.shift();
         if (next) next();
         else free++;

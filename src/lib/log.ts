@@ -36,10 +36,10 @@ export function createLog({ level, format, now, out }: LogOptions): Log {
   };
 }
 
-/** What ends a word or a line, or moves the cursor of a terminal or the direction of its text. */
+/** Characters that end a word or a line, move a terminal's cursor, or change the direction of its text. */
 const needsQuotes = /[\s"=\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
-/** JSON leaves the later half of them as they are. */
+/** JSON leaves the latter half of them as they are. */
 const quote = (text: string) =>
   JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
     [...Array(character.length).keys()]

@@ -1,11 +1,11 @@
 import type { Clock } from "./clock.ts";
 
-/** Work in the background, one step after the other. */
+/** Background work, one step after the other. */
 export interface Loop {
   start(): void;
-  /** There is something to do: an idle loop takes its next step now, or whoever has the work is told. */
+  /** There is something to do: an idle loop takes its next step now, or the process that has the work is told. */
   wake(): void;
-  /** Resolves when the step under way has ended; no other begins. */
+  /** Resolves when the step under way has ended; no other one begins. */
   stop(): Promise<void>;
   /** Resolves when the loop is idle, or has stopped. A pause after a failure is not idleness. */
   whenIdle(): Promise<void>;
@@ -13,23 +13,26 @@ export interface Loop {
 
 export interface LoopOptions {
   clock: Pick<Clock, "after" | "monotonicMs">;
-  /** Asked before each step. False: the work is somebody else's now, so the loop is idle, and asks again each second. */
+  /** Asked before each step. False: the work belongs to another process now, so the loop is idle and asks again every second. */
   mayStep(): boolean;
-  /** Tells whoever has the work that there is something to do. */
+  /** Tells the process that has the work that there is something to do. */
   passOn(): void;
-  /** What is left: a step soon (after a turn of the event loop, or `pausePerWork`), or nothing until somebody wakes it. */
+  /** Says what is left: another step soon (after a turn of the event loop, or `pausePerWork`), or nothing until it is woken. */
   step(): Promise<"more" | "idle">;
   /** Told of a step that threw; it is taken again after a pause. */
   onFailure(error: unknown): void;
   /** @default 1000 */
   failurePauseMs?: number;
-  /** After a step that left more to do, so many times as long as it took passes before the next. @default 0 */
+  /** After a step that left more to do, the pause before the next one, as a multiple of how long the step took. @default 0 */
   pausePerWork?: number;
-  /** So long at most, so that a step which had to wait, as when the disk is slow, does not put off the next one. @default 50 */
+  /**
+   * The limit of that pause, so that a step which had to wait, as when the disk is slow, does not put off the next one.
+   * @default 50
+   */
   longestPauseMs?: number;
 }
 
-/** How soon a loop notices that the work is its own. */
+/** How soon a loop notices that the work has become its own. */
 const askAgainMs = 1000;
 
 export function createLoop({
@@ -64,7 +67,7 @@ export function createLoop({
     interrupt = null;
   }
 
-  /** Until somebody wakes it, or for so long. */
+  /** Waits until it is woken, or for this long. */
   async function rest(longestMs?: number): Promise<void> {
     idle = true;
     settle();

@@ -1,4 +1,4 @@
-/** The candidate that a slip of the hand most likely meant; null when none is near. */
+/** The candidate that a typo most likely meant; null when none is close. */
 export function nearest(given: string, candidates: readonly string[]): string | null {
   let best: { candidate: string; distance: number } | null = null;
   for (const candidate of candidates) {
@@ -6,7 +6,7 @@ export function nearest(given: string, candidates: readonly string[]): string | 
     if (best === null || distance < best.distance) best = { candidate, distance };
   }
   if (best === null) return null;
-  // Beyond a third of the letters it is another word, not a slip; two are always forgiven (`serv`, `ls`).
+  // Beyond a third of the letters it is another word, not a typo; two are always forgiven (`serv`, `ls`).
   return best.distance <= Math.max(2, Math.floor(best.candidate.length / 3)) ? best.candidate : null;
 }
 

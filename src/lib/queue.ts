@@ -1,7 +1,7 @@
-/** So many places of what was taken are kept. */
+/** How many places of taken values are kept before they are cut off. */
 const mostTaken = 1_024;
 
-/** First in, first out, however long: an array of thousands would be moved each time that its first is taken. */
+/** First in, first out, at any length: an array of thousands would be moved each time its first element is taken. */
 export class Queue<Value> {
   private values: Value[] = [];
   private front = 0;
@@ -33,7 +33,7 @@ export class Queue<Value> {
     return value;
   }
 
-  /** What is not in it is left alone. */
+  /** Does nothing if the value is not in it. */
   remove(value: Value): void {
     const at = this.values.indexOf(value, this.front);
     if (at !== -1) this.values.splice(at, 1);

@@ -1,8 +1,8 @@
-/** Numbers that look random and come again with the same seed (mulberry32). */
+/** Numbers that look random and repeat for the same seed (mulberry32). */
 export interface Random {
   /** 0 ≤ n < 1 */
   next(): number;
-  /** A whole number, both ends included. */
+  /** A whole number, including both ends. */
   between(min: number, max: number): number;
   chance(share: number): boolean;
   pick<T>(items: readonly [T, ...T[]]): T;
@@ -25,5 +25,5 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Another source, which draws nothing from this one any more: how much one part takes does not change what others get. */
+/** Another source, which no longer draws from this one: how much one part takes does not change what the others get. */
 export const fork = (random: Random): Random => createRandom(random.between(0, 2 ** 32 - 1));

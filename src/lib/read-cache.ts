@@ -1,14 +1,14 @@
 /**
- * What was read, kept until it may have changed. A read takes time, and a change may overtake it: what it then brings is
- * given to whoever asked, and not kept, for it may be older than the change.
+ * Keeps what was read until it may have changed. A read takes time, and a change may overtake it: its result is then
+ * returned to the caller but not kept, because it may be older than the change.
  *
  *   read begins ── forget ── read ends: not kept         forget ── read begins ── read ends: kept
  *
- * So it is enough to forget when a change is answered: whoever reads from then on finds it.
+ * So it is enough to call `forget` when a change is answered: every read from then on finds the change.
  */
 export interface ReadCache<Key, Value> {
   get(key: Key): Value | undefined;
-  /** Reads it, whether it is kept or not. Null, for what is not there, is not kept. */
+  /** Reads it, whether it is kept or not. Null, for something that does not exist, is not kept. */
   read<Found extends Value | null>(key: Key, load: () => Promise<Found>): Promise<Found>;
   /** It has changed, or may have. */
   forget(key: Key): void;
@@ -16,10 +16,10 @@ export interface ReadCache<Key, Value> {
   forgetAll(): void;
 }
 
-/** @param most entries; one more takes the place of the one that was kept first */
+/** @param most entries; one more replaces the one that was kept first */
 export function createReadCache<Key, Value>(most: number): ReadCache<Key, Value> {
   const kept = new Map<Key, Value>();
-  /** One for all keys: a change is rare, and what it costs the others is a read. */
+  /** One counter for all keys: a change is rare, and costs the others only a read. */
   let changes = 0;
 
   return {

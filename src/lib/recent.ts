@@ -1,12 +1,12 @@
-/** A map that keeps what was set last, `limit` entries at least and twice as many at most, so that it cannot grow. */
+/** A map that keeps the latest entries, at least `limit` and at most twice as many, so that it cannot grow without bound. */
 export interface Recent<Key, Value> {
   set(key: Key, value: Value): void;
   get(key: Key): Value | undefined;
 }
 
 /**
- * In two generations. To forget the oldest entry of a single map each time, its iterator has to pass all those that were
- * forgotten before: that was 7 % of the event loop at full load.
+ * Keeps two generations. To forget the oldest entry of a single map each time, its iterator has to pass all those that
+ * were forgotten before: that was 7 % of the event loop at full load.
  */
 export function createRecent<Key, Value>(limit: number): Recent<Key, Value> {
   let latest = new Map<Key, Value>();

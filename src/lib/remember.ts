@@ -1,7 +1,9 @@
-/** A longer text is worked out each time: strangers may send any. */
+/** The result for a longer text is worked out each time: strangers may send any. */
 const longestText = 64;
 
-/** The same function, which knows its latest answers: at most `most` of them. For what follows from its text alone. */
+/**
+ * The same function, with a memory of its latest answers, at most `most` of them. For results that follow from the text alone.
+ */
 export function remember<T>(read: (text: string) => T, most: number): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {

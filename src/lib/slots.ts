@@ -1,12 +1,12 @@
-/** More than are ever there at a time; so many turns are left to a number that is exact: 2^33. */
+/** More than there ever are at a time; it leaves 2^33 turns to a number that is exact. */
 const mostPlaces = 2 ** 20;
 
 /**
  * Values that come and go with every event, by numbers that `Slots` gives.
  *
- * A `Map` whose keys come and go is built anew every few dozen of them, and the runtime's collector keeps each table that was
- * given up, with what was in it then, until it collects everything: at 4,000 events a second 4 MB more each time, five times a
- * second. Here a place is used again.
+ * A `Map` whose keys come and go is rebuilt every few dozen of them, and the runtime's collector keeps each discarded table,
+ * with what was in it then, until a full collection: at 4,000 events a second that is 4 MB more each time, five times a
+ * second. Here places are reused.
  */
 export class NumberedValues<Value> {
   private readonly values: (Value | undefined)[] = [];
@@ -36,7 +36,7 @@ export class NumberedValues<Value> {
     return true;
   }
 
-  /** Takes all out. */
+  /** Removes and returns all of them. */
   takeAll(): Value[] {
     const taken: Value[] = [];
     for (const number of this.numbers) {
@@ -47,7 +47,7 @@ export class NumberedValues<Value> {
   }
 }
 
-/** Gives the numbers; none is given twice. */
+/** Assigns the numbers; none is used twice. */
 export class Slots<Value> extends NumberedValues<Value> {
   private readonly free: number[] = [];
   private places = 0;

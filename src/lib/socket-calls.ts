@@ -12,15 +12,15 @@ const signatures = {
   dup3: { args: ["i32", "i32", "i32"], returns: "i32" },
 } as const;
 
-/** What the runtime does not offer of sockets: the system's own calls, by descriptor. */
+/** What the runtime does not offer for sockets: the system's own calls, by descriptor. */
 export type SocketCalls = ReturnType<typeof dlopen<typeof signatures>>["symbols"];
 
-/** In the order of Linux's C libraries: glibc, musl on both processors. */
+/** The C libraries of Linux: glibc, and musl on both processors. */
 const libraryNames = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 
 let opened: SocketCalls | null | undefined;
 
-/** The library is in memory already, so this needs no descriptor. Null: not Linux, and the runtime's own means must do. */
+/** The library is already in memory, so this needs no descriptor. Null: not Linux, and the runtime's own means must do. */
 export function socketCalls(): SocketCalls | null {
   if (opened === undefined) opened = open();
   return opened;
@@ -45,19 +45,19 @@ const length = new Uint32Array(1);
 const inet = 2;
 const inet6 = 10;
 
-/** The port to which a descriptor is bound on this side; null when it is no socket of the internet. */
+/** The local port that a descriptor is bound to; null if it is not an internet socket. */
 export function portOf(calls: SocketCalls, descriptor: number): number | null {
   length[0] = address.length;
   if (calls.getsockname(descriptor, ptr(address), ptr(length)) !== 0) return null;
   if (address[0] !== inet && address[0] !== inet6) return null;
-  // The port stands at the same place in addresses of both families, most significant byte first.
+  // The port is at the same place in addresses of both families, most significant byte first.
   return ((address[2] ?? 0) << 8) + (address[3] ?? 0);
 }
 
-/** A socket of the internet, with no address yet. @returns its descriptor, below 0 where there is none left */
+/** An internet socket, with no address yet. @returns its descriptor, below 0 if there is none left */
 export const openSocket = (calls: SocketCalls, family = inet): number => calls.socket(family, stream | closeOnExec, 0);
 
-/** Opens a socket that has the address of another one, which shares its port. @returns null where the system refuses it */
+/** Opens a socket with the address of another one, sharing its port. @returns null if the system refuses it */
 export function boundLike(calls: SocketCalls, descriptor: number): number | null {
   if (portOf(calls, descriptor) === null) return null;
   const twin = openSocket(calls, address[0]);
@@ -77,7 +77,7 @@ const on = Uint32Array.of(1);
 const unix = 1;
 const stream = 1;
 const datagram = 2;
-/** Not inherited, not waited for, and no signal when nobody listens. */
+/** Not inherited, non-blocking, and no signal when nobody listens. */
 export const closeOnExec = 0o2000000;
 const dontWait = 0x40;
 const noSignal = 0x4000;

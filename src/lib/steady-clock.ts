@@ -3,41 +3,41 @@ import type { Clock } from "./clock.ts";
 /** A wall clock that moves by more than this against the monotonic one has jumped. Time servers correct by far less. */
 export const jumpMs = 3_600_000;
 
-/** So long a jump ahead must last until it is believed. */
+/** How long a jump ahead must last before it is believed. */
 export const disbeliefMs = 600_000;
 
 export type ClockNews =
   /** The wall clock is ahead of where it should be, and is not followed until `disbeliefMs` have passed. */
   | { kind: "ahead"; byMs: number }
-  /** It is back where it should be, before it was believed. */
+  /** It is back where it should be, before the jump was believed. */
   | { kind: "ahead_over" }
   /** It has stayed ahead, and is followed now. */
   | { kind: "ahead_believed"; byMs: number }
-  /** It was set back, and is followed at once. */
+  /** It was set back, and is followed immediately. */
   | { kind: "back"; byMs: number };
 
 export interface SteadyClockOptions {
   source: Clock;
-  /** Milliseconds since the machine started, those included in which it slept; the monotonic clock leaves them out. */
+  /** Milliseconds since the machine started, including those in which it slept; the monotonic clock leaves them out. */
   uptimeMs(): number;
   tell(news: ClockNews): void;
 }
 
 /**
- * A wall clock that does not follow a jump ahead at once. What a time server or a hypervisor gets wrong for a minute would
- * otherwise stay in the ids of events for good: ids only ever grow, so after a jump of 40 days and back, events would carry a wrong
- * time, and count in a wrong month, for 40 days.
+ * A wall clock that does not immediately follow a jump ahead. What a time server or a hypervisor gets wrong for a minute would
+ * otherwise stay in the ids of events permanently: ids only ever grow, so after a jump of 40 days and back, events would carry
+ * a wrong time, and count in a wrong month, for 40 days.
  *
  *   ahead by more than an hour ─▶ time goes on as before ─┬─ the wall clock comes back ─▶ nothing has happened
  *                                                         └─ 10 minutes pass ─▶ the new time is believed
  *
- * A machine that has slept is rightly ahead and is followed at once; so is a clock that is set back, because ids need no
- * help there. A start cannot tell: a wrong clock looks like a server that was off for as long.
+ * A machine that has slept is rightly ahead and is followed immediately; so is a clock that is set back, because ids need no
+ * help there. At startup there is no telling: a wrong clock looks like a server that was off for that long.
  */
 export function createSteadyClock({ source, uptimeMs, tell }: SteadyClockOptions): Clock {
-  /** Wall clock less monotonic clock, as it is believed. */
+  /** Wall clock minus monotonic clock, as believed. */
   let offset = source.now() - source.monotonicMs();
-  /** Uptime less monotonic clock: how long the machine has slept. */
+  /** Uptime minus monotonic clock: how long the machine has slept. */
   let slept = uptimeMs() - source.monotonicMs();
   let disbelief: { sinceMs: number; byMs: number } | null = null;
 

@@ -1,4 +1,4 @@
-/** Things that wait for their time, the earliest first: a binary heap. What was put in twice comes out twice. */
+/** Things that wait for their time, the earliest first: a binary heap. A thing added twice comes out twice. */
 export interface Timeline<T> {
   add(at: number, item: T): void;
   /** The earliest time; null when nothing waits. */

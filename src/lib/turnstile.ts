@@ -1,15 +1,15 @@
 /**
- * Lets so much through at a time. Who is more than that waits, and keys take turns: an account with a thousand requests waits
- * behind itself, and not before others.
+ * Lets a limited weight through at a time. Anything beyond that waits, and keys take turns: an account with a thousand
+ * requests waits behind itself, not in front of others.
  */
 export interface Turnstile<Key> {
   /**
-   * @param weight more than `most` passes alone
-   * @returns null: at once; else when it may. Each that has passed must `leave` with the same weight.
+   * @param weight a weight above `most` passes alone
+   * @returns null: immediately; otherwise resolves when it may. Each that has passed must `leave` with the same weight.
    */
   pass(key: Key, weight: number): Promise<void> | null;
   leave(weight: number): void;
-  /** Lets so much through at a time from now on; 0: nothing. */
+  /** Lets this much through at a time from now on; 0: nothing. */
   widen(most: number): void;
 }
 
@@ -21,7 +21,7 @@ interface Waiting {
 export function createTurnstile<Key>(atFirst: number): Turnstile<Key> {
   let most = atFirst;
   let inside = 0;
-  /** In the order in which their turns come; a key goes to the end with what is left of it. */
+  /** In the order of their turns; a key goes to the end with what is left of it. */
   const waiting = new Map<Key, Waiting[]>();
 
   const fits = (weight: number) => inside + weight <= most || (inside === 0 && most > 0);

@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from "
 /**
  * Encryption at rest for what must be readable again: API keys, signing keys, webhook secrets (rules, sections 5 and 8).
  *
- * The context is authenticated but not stored. It names whom a value belongs to, such as `<tenant id>:<key id>`, so that a
- * sealed value that is copied to another row does not open there. It is no secret: it stands in error messages.
+ * The context is authenticated but not stored. It names the owner of a value, such as `<tenant id>:<key id>`, so that a
+ * sealed value that is copied to another row does not open there. It is not secret: it appears in error messages.
  */
 export interface Vault {
   /** Encrypts `plain` (text as UTF-8). The same input gives another result each time. */
@@ -14,19 +14,19 @@ export interface Vault {
 }
 
 /**
- * A vault of several master keys, as there are while one takes the place of another: it opens what any of them has sealed,
- * and seals with one. What a process has once known it knows until it ends, for what it keeps in memory may be sealed with it.
+ * A vault of several master keys, as there are while one replaces another: it opens what any of them has sealed, and seals with
+ * one. A process remembers every key it has known until it ends, because what it keeps in memory may be sealed with it.
  */
 export interface Keyring extends Vault {
-  /** What it seals with. */
+  /** The key that it seals with. */
   readonly key: Uint8Array;
-  /** All that it knows, that one first. */
+  /** All keys that it knows, that one first. */
   readonly keys: readonly Uint8Array[];
-  /** Opens what this key has sealed, too. */
+  /** Opens what this key has sealed, too, from now on. */
   learn(key: Uint8Array): void;
   /** Seals with this key from now on. */
   sealWith(key: Uint8Array): void;
-  /** The key that a value was sealed with; null: none that is known here, or it is damaged. */
+  /** The key that a value was sealed with; null: none that is known here, or the value is damaged. */
   keyOf(sealed: Uint8Array, context: string): Uint8Array | null;
 }
 
@@ -89,7 +89,7 @@ const isSame = (a: Uint8Array, b: Uint8Array) => Buffer.compare(a, b) === 0;
  * The version tells which master key sealed a value, so that a later one can join without a flag day. AES-256-GCM with
  * random nonces is safe for 2^32 values under one key (NIST SP 800-38D, section 8.3); a server seals a few for each account.
  *
- * @param masterKey 32 bytes; copied, the caller may wipe them
+ * @param masterKey 32 bytes; copied, so the caller may wipe them
  */
 export function createVault(masterKey: Uint8Array): Vault {
   if (masterKey.length !== 32) throw new Error(`The master key must be 32 bytes, not ${masterKey.length}`);
