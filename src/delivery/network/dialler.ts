@@ -18,7 +18,7 @@ export interface Destination {
 }
 
 export interface DiallerOptions {
-  /** Certificate authorities to trust beside the usual ones, PEM. */
+  /** Certificate authorities to trust in addition to the usual ones, PEM. */
   extraCa?: string;
   /** They carry every connection to another machine; null: each goes straight to its host. */
   tunnels: Tunnels | null;

@@ -32,7 +32,7 @@ export interface LoaderDeps {
   onEnd(queue: WebhookQueue): void;
 }
 
-/** Deliveries claimed at once for a webhook that answers. */
+/** Deliveries claimed in one go for a webhook that answers. */
 const loadBatch = 64;
 /** The same for any other webhook, or while memory is short: the backlogs of a crowd would fill it. */
 const leastLoadBatch = 2;
