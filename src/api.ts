@@ -13,18 +13,19 @@ import { refuseMalformed } from "./http/malformed.ts";
 import type { IncomingCall } from "./http/respond.ts";
 import type { Log } from "./lib/log.ts";
 
-/** Higher than every limit of our own reader, because the listener's 413 has no body. */
+/** Higher than any limit of our own reader, because the listener's 413 has no body. */
 export const listenerBodyLimit = 8 * 2 ** 20;
 
 /**
- * A quiet connection is cut after this many seconds. Slow is quiet too, or a thousand clients with a byte a second would be
- * a thousand for ever: of Bun 1.4.5 a body must make about 16 KB in this time, and a head be complete within 12 s.
+ * A quiet connection is cut after this many seconds. Slow counts as quiet too, or a thousand clients at a byte a second
+ * would hold a thousand connections forever: with Bun 1.4.5 a body must make about 16 KB in this time, and a head be
+ * complete within 12 s.
  */
 export const idleTimeoutSeconds = 30;
 
 /**
- * Routes of the runtime for every path that is none of ours. A path that goes through them has its segments as they were
- * sent, which is how `refuseMalformed` sees them; deeper ones are unknown in any case.
+ * Runtime routes for every path that is not ours. A path that goes through them has its segments as they were sent, which
+ * is how `refuseMalformed` sees them; deeper ones are unknown in any case.
  */
 const catchAll = Array.from({ length: 8 }, (_, depth) => "/:a/:b/:c/:d/:e/:f/:g/:h".slice(0, 3 * (depth + 1)));
 
@@ -32,28 +33,28 @@ export interface ApiOptions {
   endpoints: readonly ErasedEndpoint[];
   respond(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response>;
   /**
-   * Beginnings of paths that take nothing from outside. Whatever is or is not below them, a request that no endpoint takes
-   * is answered alike, so it learns of no method either.
+   * Prefixes of paths that take nothing from outside. Whatever is or is not below them, every request that no endpoint
+   * takes gets the same answer, so it learns nothing about methods either.
    */
   sealedPaths: readonly string[];
-  /** For people who come to a path that there is not; programs get an error. */
+  /** For people who come to a path that does not exist; programs get an error. */
   unknownPage: (() => Response) | null;
   localMode: boolean;
   refuseCrossSite: ReturnType<typeof createCrossSiteGuard>;
   log: Log;
-  /** Base address of the server, as it is known outside; for the document. */
+  /** Base address of the server as seen from outside; for the document. */
   publicUrl(): string;
   /** On every answer; see `transportHeadersOf`. */
   transportHeaders?: Readonly<Record<string, string>>;
-  /** Payments are on: the document speaks of them. */
+  /** Payments are on: the document mentions them. */
   isSelling: boolean;
   /** The server is about to stop: new requests are turned away. */
   isDraining(): boolean;
-  /** Another listener takes connections: each answer is the last one of its own. */
+  /** Another listener takes new connections: each answer is the last one on its connection. */
   isMoving(): boolean;
-  /** Is told of every request, before anything else is looked at. */
+  /** Called for every request, before anything else is looked at. */
   noteRequest(request: Request, server: AddressSource | null): void;
-  /** The client's address of a request that another listener of ours took; null: there is none. */
+  /** The client's address for a request that another of our listeners took; null: there is none. */
   addressOf: ((request: Request) => string | undefined) | null;
   /** @default idleTimeoutSeconds */
   idleTimeout?: number;
@@ -61,7 +62,7 @@ export interface ApiOptions {
   onRefusal?(code: string): void;
 }
 
-/** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
+/** The whole HTTP surface: every endpoint of every feature, one way of reporting errors, one document. */
 export function createApi(options: ApiOptions) {
   const {
     endpoints,
@@ -84,7 +85,7 @@ export function createApi(options: ApiOptions) {
         ...Object.fromEntries(catchAll.map((path) => [path, (request: Request) => api.fetch(request)])),
         ...runtimeRoutes(),
       },
-      // Without it, the runtime shows the error and its source to whoever provokes one.
+      // Without this, the runtime shows the error and its source to whoever provokes one.
       error: failed,
     },
     normalize: false,
@@ -124,8 +125,9 @@ export function createApi(options: ApiOptions) {
   return api;
 
   /**
-   * The endpoints once more, as the runtime's own routes: the framework's context and hooks took 1.1 µs of each request. It
-   * routes what is spelled in another way (a slash at the end), what came to another listener, and all that is no endpoint.
+   * The endpoints a second time, as the runtime's own routes: the framework's context and hooks took 1.1 µs of each
+   * request. The framework routes anything spelled another way (a trailing slash), what came to another listener, and
+   * everything that is not an endpoint.
    */
   function runtimeRoutes() {
     type Handle = (request: BunRequest, server: Bun.Server<unknown>) => Response | Promise<Response>;
@@ -140,7 +142,7 @@ export function createApi(options: ApiOptions) {
     return routes;
   }
 
-  /** Where every request comes first: it is counted, and may be refused, on whatever path, before anything else is looked at. */
+  /** The first step for every request: it is counted, and may be refused, on any path, before anything else is looked at. */
   function turnBack(request: Request, server: AddressSource | null): Response | undefined {
     noteRequest(request, server);
     if (isDraining()) return withTransport(turnAway());
@@ -162,7 +164,7 @@ export function createApi(options: ApiOptions) {
     return respond(endpoint, { request, params, socketAddress }).then(withTransport);
   }
 
-  /** What neither an endpoint nor `respond` has caught is a defect. */
+  /** Anything that neither an endpoint nor `respond` has caught is a bug. */
   function failed(error: unknown): Response {
     log.write("error", "request.failed", {
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
@@ -207,13 +209,13 @@ function turnAway(): Response {
 function createMethodTable(endpoints: readonly Pick<ErasedEndpoint, "method" | "path">[]): (path: string) => string[] {
   const table = endpoints.map(({ method, path }) => ({
     method,
-    // As the router matches a path: a dot is literal, and one trailing slash is ignored.
+    // The same way as the router matches a path: a dot is literal, and one trailing slash is ignored.
     pattern: new RegExp(`^${path.replaceAll(".", "\\.").replace(/:[^/]+/g, "[^/]+")}/?$`),
   }));
   return (path) => [...new Set(table.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];
 }
 
-/** Browsers name HTML when somebody goes somewhere; no program that calls the API does. */
+/** Browsers ask for HTML when somebody navigates; no program that calls the API does. */
 const wantsPage = ({ method, headers }: Request) =>
   method === "GET" && /\btext\/html\b/.test(headers.get("accept") ?? "");
 

@@ -105,27 +105,27 @@ export interface AppDeps {
   clock: Clock;
   log: Log;
   secrets: Secrets;
-  /** Of the store. Its disk is the one that must not fill up. */
+  /** The store's. Its disk is the one that must not fill up. */
   storeFolder: string;
-  /** Entered for this server, which leaves it at its end, or when it cannot be built. */
+  /** Entered for this server, which leaves it at the end, or if it cannot be built. */
   home: Home;
-  /** What cannot be done beside the store in this process is done in one of its own. */
+  /** Runs, in a process of its own, what cannot be done alongside the store in this one. */
   runOwn: RunOwn;
   /** 0 to 1; for the jitter of retries. @default Math.random */
   random?: () => number;
-  /** Most pages of the database; tests make a full disk with it. */
+  /** Maximum number of database pages; tests simulate a full disk with it. */
   maxPageCount?: number;
-  /** Of the hashes of passwords; tests have nothing to guard. @default OWASP's minimum */
+  /** Cost of password hashes; tests have nothing to guard. @default OWASP's minimum */
   passwordCost?: PasswordCost;
-  /** `waived`: a database server may lose what it has answered; those of tests do. @default "required" */
+  /** `waived`: a database server may lose what it has acknowledged; those of tests do. @default "required" */
   durability?: "required" | "waived";
-  /** Stands between the program and its store; tests make faults with it. */
+  /** Sits between the program and its store; tests inject faults with it. */
   wrapStore?: (store: Store) => Store;
   /** False: deliveries are signed and sent on this thread, by the given clock. @default true */
   senderThread?: boolean;
   /** Seconds; tests of slow clients have less patience. @default idleTimeoutSeconds */
   idleTimeout?: number;
-  /** Told what time the database has, if that is another machine's. */
+  /** Told what time the database has, if it is on another machine. */
   onTime?(time: DatabaseTime): void;
   /** Tests of clients that do not read have less patience. @default readerPatienceMs */
   readerPatienceMs?: number;
@@ -133,7 +133,7 @@ export interface AppDeps {
   noticeMs?: number;
   /** How long a rotation of the master key rests before it looks once more. @default settleMs */
   keySettleMs?: number;
-  /** Of a server that succeeds another one; see `Reception`. */
+  /** For a server that succeeds another one; see `Reception`. */
   reception?: Reception | null;
   /** Its settings, for the operator; tests have none to show. */
   inForce?: readonly SettingInForce[];
@@ -142,8 +142,8 @@ export interface AppDeps {
 }
 
 /**
- * The composition root: what exists, and what gets what. What is made up of parts that nobody else needs, as the engine is,
- * puts them together itself, and is built here alone.
+ * The composition root: what exists, and what gets what. A unit whose parts nobody else needs, such as the engine,
+ * assembles them itself, and is only built here.
  * @throws StartupError with what to do
  */
 export async function createApp(config: Config, deps: AppDeps): Promise<App> {
@@ -154,17 +154,17 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const log = createBoundedLog({
     log: deps.log,
     clock,
-    // Each of them is an act of the operator, and who does what is never too much.
+    // Each of these is an act of the operator, and a record of who did what is never too much.
     always: (event) => event === "operator.acted",
     onLeftOut: () => metrics.lineLeftOut(),
   });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
   const masterKeys = createMasterKeys({ masterKey: secrets.masterKey, home, log });
-  // One that is about to become the store's, or has become it as the last server ended, is in the files already.
+  // A key that is about to become the store's, or became it just as the last server ended, is already in the files.
   masterKeys.look();
   const machine = createMachineWatch({
     folder: storeFolder,
-    // What is in a database elsewhere takes no room here.
+    // A database elsewhere takes no space here.
     minFreeBytes: config.databaseUrl === null ? config.minFreeDiskBytes : 0,
     clock,
     log,
@@ -466,7 +466,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     reception: deps.reception ?? null,
     idleTimeout,
   });
-  /** Nothing new is begun; what comes in is served until what is in flight has ended. */
+  /** Nothing new is started; requests are served until what is in flight has ended. */
   let stopping = false;
 
   return {
@@ -488,7 +488,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     }),
   };
 
-  /** As all servers of the database have them. */
+  /** The secrets that all servers of the database have. */
   function ownSecrets(): Pick<Secrets, "sessionSecret" | "operatorToken"> {
     if (config.databaseUrl === null) return secrets;
     const shared = asOthersHave(secrets, secretFor);

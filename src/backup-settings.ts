@@ -3,7 +3,7 @@ import { setting, wholeNumber } from "./setting-forms.ts";
 
 const recipient = /^age1(?:[a-z]+1)?[02-9ac-hj-np-z]{50,}$/;
 
-/** Where backups go by themselves and by `postrider backup`, and who can read them. */
+/** Where scheduled backups and those of `postrider backup` go, and who can read them. */
 export const backupSettings = {
   backupUrl: setting({
     env: "POSTRIDER_BACKUP_URL",
@@ -13,7 +13,7 @@ export const backupSettings = {
     isUrl: true,
     parse: (text): { value: string | null } | null => {
       if (text === "") return { value: null };
-      // One slash, or a bucket that is none, would be a folder of a strange name.
+      // With one slash or an invalid bucket name, it would be a folder with a strange name.
       return /^\w+:/.test(text) && !isBucketUrl(text) ? null : { value: text };
     },
   }),
@@ -22,7 +22,7 @@ export const backupSettings = {
     default: "",
     doc: "Public keys of age (`age1…`), comma-separated: backups are encrypted to them. Restoring one takes the identity file of any.",
     example: "age1c6wxef0xuq0tw4jpds9ggt98ylgdkrnszlqdk5a8lassx6fm5evq80e408",
-    // Backups that are encrypted to the example's key are lost.
+    // Backups encrypted to the example's key would be lost.
     remedy: "the public key that age-keygen prints, age1…; the line AGE-SECRET-KEY-… stays away from the server",
     mistakenSecret: /AGE-SECRET-KEY-/i,
     parse: (text): string[] | null => {
@@ -58,7 +58,7 @@ export const backupSettings = {
 
 export const isBucketUrl = (text: string): boolean => /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/.*)?$/.test(text);
 
-/** How to reach an S3-compatible store. The variables are those of every program that does. */
+/** How to reach an S3-compatible store. The variables are the usual ones for S3 programs. */
 export interface S3Access {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;

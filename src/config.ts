@@ -11,19 +11,19 @@ import { messageOf } from "./lib/error-message.ts";
 import { nearest } from "./lib/nearest.ts";
 import { clientSettings, settings } from "./settings.ts";
 
-/** Everything that can be set, read once. The names of the environment are in `settings.ts`, and nowhere else. */
+/** Everything that can be set, read once. The names of environment variables are in `settings.ts`, and nowhere else. */
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Of the probes alone; null: they have none of their own. */
+  /** A separate port for the probes; null: they have none. */
   readonly healthPort: number | null;
   readonly tls: TlsSettings | null;
-  /** Null: `http://localhost:<port>` of the listener. */
+  /** Null: `http://localhost:<port>`, with the listener's port. */
   readonly publicUrl: string | null;
   readonly dataDir: string;
   /** Null: SQLite, in the data directory. Holds a password. */
   readonly databaseUrl: string | null;
-  /** Who copies the log of SQLite back into its file. */
+  /** Who copies SQLite's log back into its file. */
   readonly checkpoints: "own" | "external";
   /** Null: in the data directory. */
   readonly masterKeyFile: string | null;
@@ -33,7 +33,7 @@ export interface Config {
   readonly allowTargets: readonly string[];
   readonly blockTargets: readonly string[];
   readonly trustedProxies: readonly string[];
-  /** Null: the operator token alone reads the metrics. */
+  /** Null: only the operator token can read the metrics. */
   readonly metricsToken: string | null;
   readonly retryScheduleMs: readonly number[];
   /** Null: no webhook is ever disabled. */
@@ -44,23 +44,23 @@ export interface Config {
   readonly deliveryProxy: string | null;
   readonly maxBodyBytes: number;
   readonly minFreeDiskBytes: number;
-  /** Null: for ever. */
+  /** Null: forever. */
   readonly retentionMs: number | null;
   readonly retentionPayloadsMs: number | null;
   /** Null: any number. */
   readonly retentionMaxBytes: number | null;
   /** Null: backups go where the command says. */
   readonly backupUrl: string | null;
-  /** Public keys; none: backups are not encrypted. */
+  /** Public keys; empty: backups are not encrypted. */
   readonly backupRecipients: readonly string[];
-  /** Null: none is made but by hand. */
+  /** Null: backups are made only by hand. */
   readonly backupCron: string | null;
   /** Null: all. */
   readonly backupKeep: number | null;
   /** Null: no key is set. */
   readonly s3: S3Access | null;
   readonly webhookConcurrency: number;
-  /** Attempts a second of an account by its plan; null: no limit, as everywhere in local mode. */
+  /** Attempts per second for an account, by plan; null: no limit, as everywhere in local mode. */
   readonly deliveryRates: Readonly<Record<Tier, number | null>>;
   /** Bulk replays that an account may start in 24 hours; null: any number, as always in local mode. */
   readonly bulkReplaysPerDay: number | null;
@@ -78,11 +78,11 @@ export interface Config {
   readonly logFormat: "auto" | "json" | "text";
   /** Public URL and listener are both loopback (rules, section 1). */
   readonly localMode: boolean;
-  /** Names of variables that look like settings and are a container platform's. */
+  /** Names of variables that look like settings but come from a container platform. */
   readonly foreignVariables: readonly string[];
 }
 
-/** What the files held at the start, and where they are: they are read again when they change. */
+/** What the files contained at startup, and where they are: they are read again when they change. */
 export interface TlsSettings {
   readonly cert: string;
   readonly key: string;
@@ -94,10 +94,10 @@ export interface TlsSettings {
 export type PaymentSettings =
   | { readonly kind: "off" }
   | { readonly kind: "sandbox" }
-  /** The first key is used; callbacks signed with an earlier one are believed too. */
+  /** The first key is used; callbacks signed with an earlier one are accepted too. */
   | { readonly kind: "paystack"; readonly secretKeys: readonly [string, ...string[]]; readonly baseUrl: string };
 
-/** What the commands need that speak to a server as any client does. */
+/** What those commands need that talk to a server like any client. */
 export interface ClientConfig {
   readonly url: string;
   readonly login: string | null;
@@ -110,7 +110,7 @@ export interface ClientConfig {
 export interface MailSettings {
   readonly smtpUrl: string;
   readonly from: string;
-  /** Addresses of the operator. */
+  /** The operator's addresses. */
   readonly operators: readonly string[];
 }
 
@@ -126,12 +126,12 @@ type Raw = Omit<Config, "localMode" | "s3" | "foreignVariables" | "tls" | "extra
   paystackUrl: string;
 };
 
-/** What is set, by the names of `settings`, and where. */
+/** What is set, by the names in `settings`, and where. */
 export type GivenSettings = Readonly<Record<keyof typeof settings, Given>>;
 
 /**
  * Reads what is set: defaults, then the environment and the files that it names, then flags.
- * @param warn told of a file with a secret that others can read
+ * @param warn called for a file with a secret that others can read
  * @throws StartupError with one line that names the setting and shows a valid value.
  */
 export function readSettings(
@@ -146,7 +146,7 @@ export function readSettings(
   ) as Record<keyof typeof settings, Given>;
 }
 
-/** As `readSettings`, and judges what is set together. @throws StartupError with one line that says what to do */
+/** Like `readSettings`, and also judges the settings together. @throws StartupError with one line that says what to do */
 export function loadConfig(
   env: Environment,
   flags: ReadonlyMap<string, string>,
@@ -155,7 +155,7 @@ export function loadConfig(
   return toConfig(readSettings(env, flags, warn), env);
 }
 
-/** @throws StartupError for what does not go together, or a file that cannot be read */
+/** @throws StartupError for settings that conflict, or a file that cannot be read */
 export function toConfig(given: GivenSettings, env: Environment): Config {
   const raw = Object.fromEntries(Object.entries(given).map(([name, { value }]) => [name, value])) as unknown as Raw;
   const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...more } = raw;
@@ -275,7 +275,7 @@ function readTls(certFile: string, keyFile: string): TlsSettings {
   return { cert, key, certFile, keyFile };
 }
 
-/** A container platform describes its services in variables: of one called "postrider" they look like settings. */
+/** A container platform describes its services in variables: those of one called "postrider" look like settings. */
 function withoutForeign(env: Environment): { own: Environment; foreignVariables: string[] } {
   const foreignVariables = Object.keys(env).filter((name) => isForeignVariable(name, env[name] ?? ""));
   if (foreignVariables.length === 0) return { own: env, foreignVariables };
@@ -287,12 +287,12 @@ function withoutForeign(env: Environment): { own: Environment; foreignVariables:
 
 const prefix = "POSTRIDER_";
 
-/** A shell may have set what the server reads and what its clients read: neither is a slip of the hand in the other. */
+/** A shell may have set both what the server reads and what its clients read: neither is a typo to the other. */
 function refuseUnknown(env: Environment): void {
   const known = [...Object.values(settings), ...Object.values(clientSettings)].flatMap(variablesOf);
   for (const name of Object.keys(env)) {
     if (!name.startsWith(prefix) || known.includes(name)) continue;
-    // Without the prefix, which would make them all alike.
+    // Compare without the prefix, which would make them all alike.
     const words = known.map((one) => one.slice(prefix.length));
     const meant = nearest(name.slice(prefix.length).toUpperCase(), words);
     const hint = meant === null ? "" : `${prefix}${meant}, or `;

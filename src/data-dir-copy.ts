@@ -19,8 +19,9 @@ export interface SecretFile {
 }
 
 /**
- * The secrets that belong to a database as it was at a moment between two looks at them. The master key may have been replaced
- * meanwhile; then the backup has both keys, as a data directory does, and a start finds out which one is the database's.
+ * The secrets that belong to a database as it was at some moment between two looks at them. The master key may have been
+ * replaced in between; then the backup has both keys, as a data directory does, and a start finds out which one is the
+ * database's.
  */
 export function secretsBetween(before: readonly SecretFile[], after: readonly SecretFile[]): SecretFile[] {
   const contentsOf = (files: readonly SecretFile[], wanted: string) =>
@@ -35,7 +36,7 @@ export function secretsBetween(before: readonly SecretFile[], after: readonly Se
 /**
  * The secrets that belong to the database of a folder.
  * @param isKeyElsewhere the folder's own master key, if there is one, belongs to something else
- * @throws StartupError when one cannot be read, or there is no master key
+ * @throws StartupError when one of them cannot be read, or there is no master key
  */
 export function secretsIn(folder: string, isKeyElsewhere: boolean): SecretFile[] {
   const path = resolve(folder);
@@ -59,20 +60,20 @@ export function secretsIn(folder: string, isKeyElsewhere: boolean): SecretFile[]
   });
 }
 
-/** What the server does with what it finds as it starts on the folder for the first time. */
+/** What the server does with what it finds when it first starts on the folder. */
 export interface FirstStart {
   /** Waits for `postrider resume`. */
   readonly held: readonly Pausable[];
-  /** What is pending fails, and is not made. */
+  /** What is pending fails, and is not delivered. */
   readonly failsPending: boolean;
 }
 
-/** A data directory that is being made; its lock is held. */
+/** A data directory being created; its lock is held. */
 export interface NewDataDir {
   readonly path: string;
-  /** In it, and empty. */
+  /** A folder inside it, empty. */
   readonly workshop: string;
-  /** Puts in place what lies in the workshop, the database last: whatever happens, there is none without its secrets. */
+  /** Moves what is in the workshop into place, the database last: whatever happens, no database is there without its secrets. */
   finish(names: readonly string[], first: FirstStart): void;
   /** Leaves everything as it was, unless it has been finished. */
   release(): void;
@@ -80,7 +81,7 @@ export interface NewDataDir {
 
 const workshopFolder = "restoring";
 
-/** @throws StartupError when a server uses the folder, or something is in it */
+/** @throws StartupError when a server uses the folder, or it is not empty */
 export function enterEmptyDir(folder: string): NewDataDir {
   const path = resolve(folder);
   let made: string | undefined;
@@ -101,7 +102,7 @@ export function enterEmptyDir(folder: string): NewDataDir {
     if (made !== undefined) removeEmpty(path);
   }
   try {
-    // What is left of a restore that was killed is nobody's: this one has the lock.
+    // Leftovers of a restore that was killed belong to nobody: this one has the lock.
     const found = readdirSync(path).filter((name) => ![lockFile, workshopFolder, "lost+found"].includes(name));
     if (found.length > 0) {
       throw new StartupError(
@@ -137,6 +138,6 @@ function removeEmpty(path: string): void {
   try {
     rmdirSync(path);
   } catch {
-    // Somebody has put something there meanwhile.
+    // Somebody has put something there in the meantime.
   }
 }

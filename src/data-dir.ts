@@ -49,36 +49,36 @@ const ownFiles: readonly string[] = [
   backupsFile,
 ];
 const replacedFiles: readonly string[] = [serverFile, nodeFile, heldFile, failPendingFile, backupsFile];
-/** SQLite's log and the small file beside it. The database itself may be a link to another disk. */
+/** SQLite's log and the small file next to it. The database itself may be a link to another disk. */
 const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
 
-/** Holds what a server keeps: its database, its secrets, which are made on the first start, and what commands look for. */
+/** Holds what a server keeps: its database, its secrets, which are generated on the first start, and what commands look for. */
 export interface DataDir extends Home {
   readonly path: string;
-  /** Those of the start; readable by this user only. */
+  /** Those read at startup; readable only by this user. */
   readonly secrets: Secrets;
-  /** What a restore has asked to hold back. */
+  /** What a restore has asked to be held back. */
   readonly held: readonly Pausable[];
 }
 
-/** How long the next server waits for one that is ending: attempts in flight get 8 s. */
+/** How long the next server waits for one that is shutting down: attempts in flight get 8 s. */
 const endingPatienceMs = 15_000;
-/** And for one that has not said so: it may have been asked to end a moment ago. */
+/** And for one that has not said that it is: it may have been asked to stop a moment ago. */
 const surprisePatienceMs = 1_000;
 const lookEveryMs = 100;
 
 export interface EnterOptions {
   place?: SecretsPlace;
   clock: Clock;
-  /** Ends the waiting. */
+  /** Stops waiting. */
   signal: AbortSignal;
   warn(message: string): void;
-  /** The predecessor is ending, and is waited for. */
+  /** The predecessor is shutting down, and we wait for it. */
   onWaiting(holder: Whereabouts): void;
 }
 
 /**
- * As `openDataDir`, but waits for a server that is just ending.
+ * Like `openDataDir`, but waits for a server that is just shutting down.
  * @returns null when the signal came first
  */
 export async function enterDataDir(
@@ -122,22 +122,22 @@ class DataDirInUse extends StartupError {
   }
 }
 
-/** Where the master key is, and what the other secrets are until they have files of their own. */
+/** Where the master key is, and what the other secrets are until they have their own files. */
 export interface SecretsPlace {
   /** Null: in the folder. */
   readonly masterKeyFile: string | null;
-  /** Other servers share the database, and so they must share the secrets: those that have no file follow from the master key. */
+  /** Other servers share the database and must share the secrets: those without a file are derived from the master key. */
   readonly isShared: boolean;
 }
 
 const inTheFolder: SecretsPlace = { masterKeyFile: null, isShared: false };
 
 /**
- * Makes the folder if there is none, closes it to others, takes its lock and reads its secrets. They are generated on the
+ * Creates the folder if there is none, closes it to others, takes its lock and reads its secrets. They are generated on the
  * first start, and are on disk before there is a database.
  *
- * @param warn told what was open to others, and which secret was lost and made anew
- * @throws StartupError when another server holds the folder, it cannot be written or belongs to somebody else, or there is
+ * @param warn told what was open to others, and which secret was lost and regenerated
+ * @throws StartupError when another server holds the folder, it cannot be written or belongs to another user, or there is
  * a database without its master key
  */
 export function openDataDir(
@@ -206,11 +206,11 @@ export function openDataDir(
 /** Whether a server has been started on the folder, or somebody has put its secrets there. */
 export const masterKeyIsIn = (folder: string): boolean => existsSync(join(resolve(folder), ownMasterKeyFile));
 
-/** Whether a start has already made it, or somebody has put it there. */
+/** Whether a start has already generated it, or somebody has put it there. */
 export const operatorTokenIsIn = (folder: string): boolean => existsSync(join(resolve(folder), operatorTokenFile));
 
 /**
- * The operator token of a folder, whether or not a server runs on it. Nothing is made or changed.
+ * The operator token of a folder, whether or not a server runs on it. Nothing is created or changed.
  * @throws StartupError when there is none, or others can read or choose it
  */
 export function readOperatorTokenIn(folder: string, warn: (message: string) => void): string {
@@ -259,8 +259,8 @@ function writeOperatorToken(folder: string): string {
 const newOperatorToken = () => operatorTokenFrom(randomBytes(operatorTokenDigits / 2).toString("hex"));
 
 /**
- * One server for a folder. An exclusive transaction on a database of its own is a lock of the operating system: it goes
- * with the process, also by `kill -9`.
+ * Ensures one server per folder. An exclusive transaction on a separate database is a lock of the operating system: it
+ * goes with the process, even on `kill -9`.
  */
 export function takeLock(path: string): Database {
   let lock: Database | null = null;
@@ -268,7 +268,7 @@ export function takeLock(path: string): Database {
     lock = new Database(join(path, lockFile), { create: true });
     chmodSync(join(path, lockFile), 0o600);
     lock.run("pragma busy_timeout = 0");
-    // Nothing is ever written to it, and a journal beside it would not fit on a full disk.
+    // Nothing is ever written to it, and a journal next to it would not fit on a full disk.
     lock.run("pragma journal_mode = memory");
     lock.run("begin exclusive");
     return lock;
@@ -284,7 +284,7 @@ export function takeLock(path: string): Database {
   }
 }
 
-/** What the server that runs on this folder said of itself; null when there is none. */
+/** What the server that runs on this folder said about itself; null when there is none. */
 export function readServerFile(folder: string): Whereabouts | null {
   try {
     return JSON.parse(readPrivate(join(resolve(folder), serverFile))) as Whereabouts;
@@ -293,7 +293,7 @@ export function readServerFile(folder: string): Whereabouts | null {
   }
 }
 
-/** Null also in a copy of the folder: the server that it was copied from may live. */
+/** Null also in a copy of the folder: the server that it was copied from may still be alive. */
 function readNodeFile(path: string): string | null {
   try {
     const { mark, folder } = JSON.parse(readPrivate(join(path, nodeFile))) as { mark: string; folder: string };
@@ -314,7 +314,7 @@ function closeToOthers(path: string, warn: (message: string) => void): void {
   for (const name of names) closeFile(join(path, name), linkPolicyOf(name), warn);
 }
 
-/** What a start would close to others or refuse, a sentence each with what to do. Nothing is changed. */
+/** What a start would close to others or refuse, one sentence each with what to do. Nothing is changed. */
 export function findExposed(folder: string, masterKeyFile: string | null): string[] {
   const path = resolve(folder);
   const found: string[] = [];
@@ -343,7 +343,7 @@ const remediesOfExposed: Readonly<Record<string, string>> = {
   [operatorTokenFile]: "chmod 0600 it, and postrider operator rotate-token where others may have read it",
 };
 
-/** What the server has noted of its backups; null when nothing was, or it cannot be read. */
+/** What the server has noted about its backups; null when nothing was, or it cannot be read. */
 export function readBackupNotesIn(folder: string): string | null {
   try {
     return readPrivate(join(resolve(folder), backupsFile));
@@ -357,7 +357,7 @@ function linkPolicyOf(name: string): LinkPolicy {
   return databaseFiles.includes(name) ? "followed" : "refused";
 }
 
-/** Only the master key cannot be replaced: what is in the database opens with no other. */
+/** Only the master key cannot be replaced: no other opens what is in the database. */
 function readSecrets(path: string, warn: (message: string) => void, place: SecretsPlace): Secrets {
   const { masterKeyFile, isShared } = place;
   const isStored = sizeOf(join(path, databaseFile)) > 0;
@@ -390,7 +390,7 @@ function readSecrets(path: string, warn: (message: string) => void, place: Secre
   };
 }
 
-/** What is missing of a database in the folder must not be made anew. */
+/** Checks for missing parts of the folder's database that must not be recreated. */
 function checkDatabaseFiles(
   path: string,
   masterKeyFile: string | null,
@@ -417,7 +417,7 @@ function checkDatabaseFiles(
   }
 }
 
-/** In the folder; made if there is none. */
+/** The one in the folder; generated if there is none. */
 function ownMasterKey(path: string): Buffer {
   const text = readSecret(path, ownMasterKeyFile, () => randomBytes(32).toString("hex"));
   return (
@@ -428,7 +428,7 @@ function ownMasterKey(path: string): Buffer {
   );
 }
 
-/** Elsewhere, where others put it: never made. */
+/** One elsewhere, put there by others: never generated. */
 export function givenMasterKey(path: string, warn: (message: string) => void): Buffer {
   const name = "POSTRIDER_MASTER_KEY_FILE";
   return (
@@ -445,12 +445,12 @@ function refuse(message: string): never {
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-/** Reads a secret; makes it if there is none. */
+/** Reads a secret; generates it if there is none. */
 function readSecret(folder: string, name: string, generate: () => string): string {
   const path = join(folder, name);
   try {
-    // What is stored from then on is encrypted with it, so it must neither be half a secret after a crash, nor be gone with
-    // the power while the events are not.
+    // What is stored from then on is encrypted with it, so it must neither be half-written after a crash, nor be lost in
+    // a power failure that the events survive.
     if (!existsSync(path)) writePrivate(folder, name, `${generate()}\n`, true);
   } catch (error) {
     throw new StartupError(`${path} cannot be written (${messageOf(error)}). Try: ${remedyOf(error)}.`);

@@ -35,30 +35,30 @@ export interface Engine {
   /** The dispatcher as the rest of the program sees it. */
   readonly deliveries: DeliveryControl;
   readonly replayer: Pick<Loop, "wake">;
-  /** Test deliveries count against it too. */
+  /** Test deliveries count against this too. */
   readonly pace: AccountPace;
-  /** Tells an account something of a webhook by an event. */
+  /** Tells an account something about a webhook through an event. */
   readonly tell: TellAccount;
-  /** Told of what changes in the store. */
+  /** Must be told what changes in the store. */
   readonly failingWebhooks: Pick<FailingWebhooks, "stands" | "forget" | "forgetTenant" | "forgetAll">;
   announceAccepted: AnnounceAccepted;
   announceRefused: AnnounceRefused;
-  /** Begins to deliver what is pending, then the work in the background. */
+  /** Starts delivering what is pending, then the background work. */
   start(): Promise<void>;
   /**
-   * Begins nothing new and lets attempts in flight end. The background comes first: until it is idle, what it wakes is
+   * Starts nothing new and lets attempts in flight end. Background work stops first: until it is idle, what it wakes is
    * still delivered.
-   * @param beside other work in the background that has been told to end
-   * @returns attempts that were left after `graceMs`
+   * @param beside other background work that has been told to end
+   * @returns the number of attempts left after `graceMs`
    */
   stop(graceMs: number, beside?: Promise<void>): Promise<number>;
-  /** Writes what is still in memory: statistics, and which webhooks fail. */
+  /** Writes what is still in memory: statistics, and which webhooks are failing. */
   flush(): Promise<void>;
 }
 
 export interface EngineSettings extends RetentionSettings {
   readonly retryScheduleMs: readonly number[];
-  /** Most attempts to one webhook at once, of all nodes: each has its share. */
+  /** Maximum concurrent attempts to one webhook, over all nodes: each has its share. */
   readonly webhookConcurrency: number;
   readonly deliveryRates: DeliveryRates;
   /** Null: no webhook is ever disabled. */
@@ -77,7 +77,7 @@ export interface EngineDeps {
   signers: Signers;
   headerVault: Pick<HeaderVault, "open">;
   sender: Sender;
-  /** Told what accounts are told, whether or not any webhook asks for it. */
+  /** Told everything that accounts are told, whether or not any webhook asks for it. */
   onNews?(news: OwnNews): void;
   /** 0 to 1; for the jitter of retries. */
   random(): number;
@@ -88,8 +88,8 @@ export interface EngineDeps {
 }
 
 /**
- * What delivers, put together once: the program runs it, and so does the simulation (`bun run sim`), which tries this very
- * wiring in a world that fails.
+ * Everything that delivers, wired up once: the program runs it, and so does the simulation (`bun run sim`), which tests
+ * exactly this wiring in a world that fails.
  *
  *   ingest ──offer──▶ dispatcher ──▶ deliver ──▶ settle ──▶ announce ──▶ streams, statistics, metrics, log, failing webhooks
  *                      ▲      ▲                                │

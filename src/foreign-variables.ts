@@ -2,8 +2,8 @@ import type { Log } from "./lib/log.ts";
 
 /**
  * Kubernetes describes every service of a namespace to every container in it, and Docker every linked container: for one
- * that is called "postrider" (or "postrider-web", then with `WEB_` in the names) under our own prefix. A variable is theirs
- * when both its name and its value are of that kind, so that a slip of the hand in a setting still stops the start.
+ * called "postrider" (or "postrider-web", then with `WEB_` in the names), under our own prefix. A variable is theirs
+ * only if both its name and its value have that form, so that a typo in a setting still stops the start.
  *
  * Sources: Kubernetes, "Discovering services", environment variables; Docker, "Legacy container links".
  */
@@ -14,12 +14,12 @@ const forms: readonly { name: RegExp; value: RegExp }[] = [
   { name: /^POSTRIDER_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)_PROTO$/, value: /^(?:tcp|udp|sctp)$/ },
   { name: /^POSTRIDER_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)_PORT$/, value: /^\d+$/ },
   { name: /^POSTRIDER_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)_ADDR$/, value: /^[\da-fA-F:.]+$/ },
-  // Docker alone: the link's own name, and the other container's environment.
+  // Docker only: the link's own name, and the other container's environment.
   { name: /^POSTRIDER_(?:\w+_)?NAME$/, value: /^\/[\w.-]+\/[\w.-]+$/ },
   { name: /^POSTRIDER_(?:\w+_)?ENV_\w+$/, value: /^/ },
 ];
 
-/** Whether a container platform has put this variable there. */
+/** Whether a container platform has set this variable. */
 export const isForeignVariable = (name: string, value: string): boolean =>
   name.startsWith("POSTRIDER_") && forms.some((form) => form.name.test(name) && form.value.test(value));
 

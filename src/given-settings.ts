@@ -2,18 +2,18 @@ import { StartupError } from "./domain/errors.ts";
 import { readGiven } from "./private-files.ts";
 import type { Setting } from "./setting-forms.ts";
 
-/** Where the value of a setting is from; what stands later overrides what stands before. */
+/** Where the value of a setting comes from; later ones override earlier ones. */
 export type Source = "default" | "environment" | "file" | "flag";
 
 export interface Given {
-  /** As it is parsed. */
+  /** The parsed value. */
   readonly value: unknown;
-  /** As it was written. */
+  /** The text as written. */
   readonly text: string;
   readonly source: Source;
   /** The variable or the flag; null: the default. */
   readonly name: string | null;
-  /** That has it. */
+  /** The file that contains it. */
   readonly file: string | null;
 }
 
@@ -21,19 +21,19 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * The variable that names a file with the value, as container platforms hand over secrets; null: this setting has none.
- * Whatever is secret or an address has one.
+ * Every setting that is secret or an address has one.
  */
 export const fileVariable = ({ env, isSecret, isUrl }: Pick<Setting<unknown>, "env" | "isSecret" | "isUrl">) =>
   isSecret || isUrl ? `${env}_FILE` : null;
 
-/** All ways to set it, as help and documents show them. */
+/** All ways to set a setting, as help and documents show them. */
 export const namesOf = (setting: Pick<Setting<unknown>, "env" | "isSecret" | "isUrl" | "flag">): string[] => [
   setting.env,
   ...(fileVariable(setting) === null ? [] : ["…_FILE"]),
   ...(setting.flag === undefined ? [] : [setting.flag]),
 ];
 
-/** What may be set in the environment for a setting. */
+/** The environment variables of a setting. */
 export const variablesOf = (setting: Pick<Setting<unknown>, "env" | "isSecret" | "isUrl">): string[] => {
   const inFile = fileVariable(setting);
   return inFile === null ? [setting.env] : [setting.env, inFile];
@@ -42,7 +42,7 @@ export const variablesOf = (setting: Pick<Setting<unknown>, "env" | "isSecret" |
 /**
  * Reads one setting: the default, then the environment or the file that it names, then the flag.
  *
- * @param warn told of a file that others can read, where nobody here can change that
+ * @param warn called for a file that others can read, if we cannot change that
  * @throws StartupError with one line that names the setting and shows a valid value
  */
 export function give(
@@ -66,7 +66,7 @@ export function give(
 }
 
 function contentOf(setting: Setting<unknown>, name: string, file: string, warn: (message: string) => void): string {
-  // Editors and `echo` end a line, and no value does.
+  // Editors and `echo` add a newline, and no value ends with one.
   const text = readGiven({ name, path: file, isSecret: setting.isSecret === true, warn }).replace(/[\r\n]+$/, "");
   if (text !== "") return text;
   throw new StartupError(

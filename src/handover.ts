@@ -1,5 +1,5 @@
 /**
- * A server that is succeeded by another process on the same port and data directory, without a request refused.
+ * How a server is succeeded by another process on the same port and data directory, without refusing a request.
  *
  *   predecessor                              successor
  *   starts it                                reads its settings, looks at the database, shares the port
@@ -14,7 +14,7 @@
  *
  * The database has one owner at any time: the successor waits for the lock of the data directory, as every start does.
  *
- * A database that servers may share has room for both, so nothing is held, and no delivery waits for an attempt in flight:
+ * A database that servers can share has room for both, so nothing is held, and no delivery waits for an attempt in flight:
  *
  *                          ◀── ready ──
  *   leaves the data directory
@@ -30,30 +30,33 @@
  *   successor, after it was released         a server that has died: its supervisor starts it anew
  */
 
-/** What the successor says. */
+/** Messages from the successor. */
 export type SuccessorMessage =
   | { readonly kind: "ready"; readonly version: string }
-  /** It has ended, and nothing has changed. */
+  /** It has exited, and nothing has changed. */
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "steered" };
 
-/** What the predecessor says. */
+/** Messages from the predecessor. */
 export type PredecessorMessage = { readonly kind: "leaving" } | { readonly kind: "released" };
 
-/** The successor, as its predecessor sees it once it is ready. If it dies before it was told to enter, another one takes its place, once. */
+/**
+ * The successor, as its predecessor sees it once it is ready. If it dies before it was told to enter, another one takes
+ * its place, once.
+ */
 export interface Successor {
   readonly pid: number;
   readonly version: string;
-  /** Has the port's new connections go to it. Resolves when they do, or when there is none to take them. */
+  /** Steers the port's new connections to it. Resolves when they go there, or when there is none to take them. */
   takePort(): Promise<void>;
   /**
    * Port, database and data directory are free.
-   * @returns false when none lives: nobody serves them then
+   * @returns false when no successor is alive: then nobody serves them
    */
   enter(): Promise<boolean>;
   /**
-   * The data directory is free, and the database has room for another server. Resolves when that one has the port.
-   * @returns false when none lives
+   * The data directory is free, and the database has room for another server. Resolves when the successor has the port.
+   * @returns false when none is alive
    */
   enterBeside(): Promise<boolean>;
 }
@@ -61,6 +64,6 @@ export interface Successor {
 /** The predecessor, as its successor sees it. */
 export interface Predecessor {
   say(message: SuccessorMessage): void;
-  /** @returns true when it says so; false when it is gone: then everything is free, too */
+  /** @returns true when it says so; false when it is gone: then everything is free as well */
   heard(kind: PredecessorMessage["kind"]): Promise<boolean>;
 }

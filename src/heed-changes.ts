@@ -21,14 +21,14 @@ export interface ChangeHeederDeps {
     | "throttle"
   >;
   hub: Pick<Hub, "closeTenant" | "closeSession">;
-  /** Large answers under way, which end with the account. */
+  /** Large answers in progress, which end with the account. */
   answers: Pick<Answers, "closeTenant">;
   signers: Pick<Signers, "forget">;
   failingWebhooks: Pick<Engine["failingWebhooks"], "stands" | "forget" | "forgetTenant">;
   masterKey: Pick<KeyRotation, "adopt">;
 }
 
-/** What a running program does about each change, so that nothing in its memory rests on the state before. */
+/** What a running program does about each change, so that nothing in its memory reflects the state before it. */
 export function createChangeHeeder({
   deliveries,
   hub,
@@ -87,7 +87,7 @@ export function createChangeHeeder({
         return;
       case "api_keys_changed":
       case "account_changed":
-        // Only the store itself keeps what these are about.
+        // Only the store itself keeps what these concern.
         return;
       default:
         change satisfies never;

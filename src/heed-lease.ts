@@ -11,11 +11,11 @@ export interface LeaseHeederDeps {
   answers: Pick<Answers, "closeAll">;
   signers: Pick<Signers, "forgetAll">;
   failingWebhooks: Pick<Engine["failingWebhooks"], "forgetAll">;
-  /** Keeps deliveries off the listeners of those that live. */
+  /** Keeps deliveries away from the listeners of living nodes. */
   avoidNodes(): void;
 }
 
-/** What a running program does as its lease on the store goes. */
+/** What a running program does when its lease on the store is lost or changes. */
 export const createLeaseHeeder = ({
   deliveries,
   hub,
@@ -26,7 +26,7 @@ export const createLeaseHeeder = ({
 }: LeaseHeederDeps): NodeLeaseListener => ({
   lost() {
     deliveries.surrender();
-    // Since the last heartbeat a session may have ended, or an account; whoever is still welcome comes back.
+    // Since the last heartbeat a session or an account may have ended; clients that are still welcome come back.
     hub.closeAll();
     answers.closeAll();
     signers.forgetAll();

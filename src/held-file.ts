@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { type Pausable, pausable } from "./domain/pauses.ts";
 import { readPrivate, syncFolder, writePrivate } from "./private-files.ts";
 
-/** In a data directory: what waits for `postrider resume`, whatever the settings say, because a restore has asked for it. */
+/** In a data directory: what waits for `postrider resume`, whatever the settings say, because a restore asked for it. */
 export const heldFile = "held.json";
 
-/** A file that cannot be read holds back everything: somebody has put it there. */
+/** A file that cannot be read holds back everything: somebody put it there for a reason. */
 export function readHeld(path: string): readonly Pausable[] {
   if (!existsSync(join(path, heldFile))) return [];
   try {
@@ -23,13 +23,13 @@ export function writeHeld(path: string, held: readonly Pausable[]): void {
   else rmSync(join(path, heldFile), { force: true });
 }
 
-/** As `heldFile`: what is pending in the database fails before anything goes out. */
+/** Like `heldFile`: what is pending in the database fails before anything goes out. */
 export const failPendingFile = "fail-pending";
 
 export const failsPending = (path: string): boolean => existsSync(join(path, failPendingFile));
 
 /**
- * What has come since is not to fail, so a mark that was taken away must not come back with the power.
+ * What has come since must not fail, so a mark that was removed must not reappear after a power failure.
  * @throws the system's error when it cannot be written
  */
 export function markPending(path: string, fails: boolean): void {

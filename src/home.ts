@@ -5,28 +5,28 @@ import type { Secrets } from "./secrets.ts";
 export interface Whereabouts {
   readonly pid: number;
   readonly url: string;
-  /** It is shutting down: the next one may wait for it. */
+  /** It is shutting down: the next server may wait for it. */
   readonly stopping?: boolean;
 }
 
-/** Where the master key is, and the one that is to take its place. */
+/** Where the master key is, and the one that will replace it. */
 export interface MasterKeyFiles {
   /** Names, for people. */
   readonly current: string;
   readonly next: string;
   /** Null: it cannot be read. */
   readCurrent(): Uint8Array | null;
-  /** Null: there is none. @throws StartupError when it is no key */
+  /** Null: there is none. @throws StartupError when it is not a key */
   readNext(warn: (message: string) => void): Uint8Array | null;
-  /** The one that there is, or one that is made and on disk. @throws StartupError when it cannot be written */
+  /** The existing one, or a new one that is on disk. @throws StartupError when it cannot be written */
   makeNext(warn: (message: string) => void): Uint8Array;
-  /** The next one takes the place of the current one. @throws the system's error when it cannot */
+  /** Replaces the current one by the next. @throws the system's error when that fails */
   promote(): void;
 }
 
-/** What a server has on its machine for as long as it runs, beside its store and its secrets. A data directory is one. */
+/** What a server has on its machine while it runs, apart from its store and its secrets. A data directory is one. */
 export interface Home {
-  /** Tells others where this server listens. Only commands on this machine miss it when it cannot be told. */
+  /** Tells others where this server listens. If that fails, only commands on this machine miss it. */
   announce(server: Whereabouts, warn: (message: string) => void): void;
   /**
    * Replaces the operator token where it is kept, and returns the new one.
@@ -35,24 +35,24 @@ export interface Home {
   rotateOperatorToken(): string;
   readonly masterKeyFiles: MasterKeyFiles;
   /**
-   * These are the secrets that all servers of a database share: what was made here from another master key gives way.
+   * Takes over the secrets that all servers of a database share: any made here from another master key give way.
    * @throws the system's error when they cannot be written
    */
   shareSecrets(secrets: Pick<Secrets, "sessionSecret" | "operatorToken">): void;
-  /** What the last server here was known as among those that share its database; null when there was none, or it is not known. */
+  /** What the last server here was known as among those that share its database; null if there was none, or it is not known. */
   lastNode(): string | null;
-  /** Notes what this one is known as. When it cannot, the next one waits until a lease has run out. */
+  /** Notes what this one is known as. If that fails, the next one waits until a lease has run out. */
   noteNode(mark: string): void;
   /**
-   * What a restore has asked to hold back goes on, at the next start too.
+   * Resumes what a restore has asked to hold back, for the next start too.
    * @throws the system's error when that cannot be noted
    */
   resumed(what: Pausable): void;
-  /** A restore has asked that what is pending in the database here fails before anything goes out. */
+  /** Whether a restore has asked that what is pending in the database here fails before anything goes out. */
   failsPending(): boolean;
-  /** It has failed: from now on all goes out. @throws the system's error when that cannot be noted */
+  /** What was pending has failed: from now on everything goes out. @throws the system's error when that cannot be noted */
   pendingFailed(): void;
-  /** What was noted of backups; null when nothing was. */
+  /** What was noted about backups; null when nothing was. */
   readBackupNotes(): string | null;
   /** @throws the system's error when it cannot be written */
   noteBackups(text: string): void;
@@ -60,7 +60,7 @@ export interface Home {
   release(): void;
 }
 
-/** A home that is left once, by whoever comes first; what is noted after that would be of the next server there. */
+/** A home that is left only once, by the first caller; anything noted after that would belong to the next server there. */
 export function leftOnce(home: Home): Home {
   let hasLeft = false;
   return {

@@ -25,28 +25,28 @@ import type { NodeLease } from "./store/node-lease.ts";
 import type { Store } from "./store/store.ts";
 import type { Hub } from "./stream/hub.ts";
 
-/** How the program begins, and the ways in which it ends. */
+/** How the program starts, and the ways in which it ends. */
 export interface Lifecycle {
   /**
    * Does what a restore has asked to be done before anything is answered or delivered, which may take long. `start` does
-   * so too, if it is not done by then.
+   * it if it is not done by then.
    * @returns false when the signal came first; the next start goes on
    * @throws StartupError with what to do
    */
   endRestore(signal: AbortSignal): Promise<boolean>;
-  /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
+  /** Listens, and starts delivering what is pending. @throws StartupError when the port is taken */
   start(): Promise<{ url: string; port: number }>;
   /**
-   * Begins nothing new and lets attempts in flight end, and a balancer notice, while requests are served; then turns those away,
-   * closes streams and database.
+   * Starts nothing new; lets attempts in flight end, and a balancer notice, while requests are still served; then turns
+   * requests away, and closes streams and database.
    * @returns false when attempts were broken off; they are made again at the next start
    */
   stop(): Promise<boolean>;
-  /** As `stop`, for a server that is succeeded: nothing is turned away. @returns false when no successor lives */
+  /** Like `stop`, for a server that is succeeded: nothing is turned away. @returns false when no successor is alive */
   handOver(successor: Successor): Promise<boolean>;
 }
 
-/** What there is to begin and to end. */
+/** The parts that are started and stopped. */
 export interface LifecycleDeps {
   config: Pick<Config, "databaseUrl" | "localMode" | "host" | "foreignVariables">;
   clock: Clock;
@@ -67,12 +67,12 @@ export interface LifecycleDeps {
   descriptors: Pick<DescriptorWatch, "start" | "stop">;
   hub: Pick<Hub, "closeAll">;
   answers: Pick<Answers, "closeAll">;
-  /** What they still hold in memory is written at the end. */
+  /** What these still hold in memory is written at the end. */
   unwritten: readonly (KeyUse | Strangers | PasswordResets | Engine)[];
-  /** Nothing is delivered to where servers of this database listen. */
+  /** Keeps deliveries away from where servers of this database listen. */
   avoidNodes(): void;
   warn(message: string): void;
-  /** Told once: nothing new is begun, and what comes in is served until what is in flight has ended. */
+  /** Called once: nothing new is started, and requests are served until what is in flight has ended. */
   onStopping(): void;
   /** Tests have no balancer that would have to notice. @default noticeMs */
   noticeMs?: number | undefined;
@@ -82,12 +82,12 @@ export interface LifecycleDeps {
 const drainMs = 8000;
 
 /**
- * How long one of several servers goes on answering, while `/readyz` says 503, so that a balancer that asks each 2 s sends it
- * nothing more: what it had sent to a closed port, or on a connection that ends at this moment, would be a 502.
+ * How long one of several servers goes on answering, while `/readyz` says 503, so that a balancer that asks every 2 s
+ * sends it nothing more: anything sent to a closed port, or on a connection that is just ending, would be a 502.
  */
 const defaultNoticeMs = 5000;
 
-/** How long a connection that came just before the port changed hands has for its request, and a request for its answer. */
+/** How long a connection that came just before the port changed hands has to send its request, and a request to be answered. */
 const stragglerMs = 60;
 
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
@@ -97,7 +97,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   const { payments } = billing;
 
   async function endRestore(signal: AbortSignal): Promise<boolean> {
-    // It is about the database in the data directory, and about no other one.
+    // This concerns only the database in the data directory.
     if (config.databaseUrl !== null || !home.failsPending()) return true;
     if (!(await failPending({ store, clock, log, signal }))) return false;
     home.pendingFailed();
@@ -131,7 +131,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     descriptors.start();
   }
 
-  /** @returns attempts that were broken off */
+  /** @returns the number of attempts that were broken off */
   async function stopWork(): Promise<number> {
     const [left] = await Promise.all([
       engine.stop(drainMs, payments?.biller.stop()),
@@ -143,7 +143,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
 
   async function handOverAlone(successor: Successor): Promise<boolean> {
     const left = await stopWork();
-    // A conversation with a mail server may take seconds, and nobody is to wait for it at the successor.
+    // A conversation with a mail server may take seconds, and nobody should wait for it at the successor.
     await mail?.stop();
     await successor.takePort();
     await leavePort();
@@ -151,11 +151,11 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     return successor.enter();
   }
 
-  /** Where several servers may be, the successor is one beside this one: nothing waits for attempts that are in flight here. */
+  /** Where several servers may run, the successor runs alongside this one: nothing waits for attempts in flight here. */
   async function handOverShared(successor: Successor): Promise<boolean> {
     leaveHome();
     const isSucceeded = await successor.enterBeside();
-    // Until no more events come: what is given back is found by others only within a second.
+    // Leave the port first, so that no more events come: what is given back is found by others only within a second.
     await leavePort();
     await close(await stopWork());
     return isSucceeded;
@@ -166,7 +166,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     if (url !== "") home.announce({ pid: process.pid, url, stopping: true }, warn);
   }
 
-  /** What has come is answered; what waits at the successor meanwhile does not wait for a client that takes its time. */
+  /** Answers what has come; what waits at the successor in the meantime does not wait for a client that takes its time. */
   async function leavePort(): Promise<void> {
     hub.closeAll();
     answers.closeAll();
@@ -177,8 +177,8 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   }
 
   /**
-   * @param left attempts that were broken off
-   * @param lastAnswers waits for those of requests under way
+   * @param left the number of attempts that were broken off
+   * @param lastAnswers waits for the answers to requests under way
    */
   async function close(left: number, lastAnswers = async () => {}): Promise<boolean> {
     await billing.close();
@@ -195,7 +195,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     return left === 0;
   }
 
-  /** Lets another process of this machine be what this one was. */
+  /** Lets another process on this machine take the place of this one. */
   function leaveHome(): void {
     beacon?.stop();
     home.release();

@@ -11,17 +11,17 @@ import { messageOf } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
 import type { Reception } from "./reception.ts";
 
-/** Where the program listens, with the certificate of the moment. */
+/** Where the program listens, with the current certificate. */
 export interface Listener {
   /** @throws StartupError when the port is taken */
   listen(): { hostname: string; port: number };
-  /** Keeps all new connections although a successor comes to share the port. @returns false when this cannot be */
+  /** Keeps all new connections although a successor starts sharing the port. @returns false when this is not possible */
   keepPort(): boolean;
   /** How many requests are being answered. */
   underWay(): number;
-  /** Reads certificate and key anew. Requests and streams under way go on. @returns false without TLS */
+  /** Rereads certificate and key. Requests and streams under way go on. @returns false without TLS */
   reloadCertificate(): boolean;
-  /** Takes no more connections; resolves when every request has its answer. */
+  /** Takes no more connections; resolves when every request has been answered. */
   stop(): Promise<void>;
 }
 
@@ -30,18 +30,18 @@ export interface ListenerDeps {
   config: Pick<Config, "host" | "port" | "tls">;
   clock: Clock;
   log: Log;
-  /** Holds what comes to the port meanwhile; null when no server was there before. */
+  /** Holds what comes to the port in the meantime; null when no server was there before. */
   reception: Reception | null;
   pause: Pick<ListenerPause, "learn" | "whileClosing">;
-  /** Whether answers are to end their connections, so that clients come to the new listener. */
+  /** Whether answers are to close their connections, so that clients come to the new listener. */
   onMoving(moving: boolean): void;
 }
 
 const listenAgainMs = 1000;
 
 /**
- * For so long after a change of the certificate each answer is the last one of its connection. Whoever keeps one is on the new
- * listener then, and what the former closes is idle, or under way.
+ * For this long after a change of the certificate, each answer is the last one on its connection. By then, clients that
+ * keep a connection are on the new listener, and what the former one closes is idle, or under way.
  */
 const moveMs = 5000;
 
@@ -49,14 +49,14 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
   const { host: hostname, tls } = config;
   const watch = tls && createCertificateWatch({ tls, clock, log, use: replaceWith });
   let certificate: CertificatePair | null = tls;
-  /** Those that share the port, in the system's order (`steerConnections`); all but one with an earlier certificate. */
+  /** The listeners that share the port, in the system's order (`steerConnections`); all but one have an earlier certificate. */
   const sharing: Bun.Server<unknown>[] = [];
   const closing = new Map<Bun.Server<unknown>, () => void>();
-  /** Each ends with its last request. */
+  /** Each resolves with its listener's last request. */
   const ending: Promise<void>[] = [];
   const close = (server: Bun.Server<unknown>) => pause.whileClosing(() => server.stop(false));
   const isInUse = (server: Bun.Server<unknown>) => server === api.server;
-  /** The reception that came before this one still has connections. */
+  /** The reception before this listener still has connections. */
   let isHeld = false;
   let stopped = false;
 
@@ -68,7 +68,7 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
     else swap(former, former.port, pair);
   }
 
-  /** The new one gets all that comes from now on, and the former answers what it has before it closes. */
+  /** The new one gets everything that comes from now on, and the former answers what it has before it closes. */
   function moveFrom(former: Bun.Server<unknown>, port: number, pair: CertificatePair): void {
     listenOn(port, pair);
     certificate = pair;
@@ -93,7 +93,10 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
     if (sharing.length > 1) steerConnections(port, sharing.findIndex(isInUse));
   }
 
-  /** Where no port is shared: in the same instant. What has no request under way, the former listener closes. */
+  /**
+   * Where ports cannot be shared: swaps them in the same instant. The former listener closes connections with no request
+   * under way.
+   */
   function swap(former: Bun.Server<unknown>, port: number, pair: CertificatePair): void {
     sharing.length = 0;
     ending.push(close(former));
@@ -106,7 +109,7 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
     }
   }
 
-  /** With what was good until now. The port is free, unless somebody has taken it in that instant. */
+  /** Listens with the certificate that was good until now. The port is free, unless somebody has taken it in that instant. */
   function listenAgain(port: number): void {
     if (stopped) return;
     try {
@@ -124,14 +127,14 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
         hostname,
         port,
         reusePort: canSharePorts(),
-        // The framework's default shows errors as a developer wants them.
+        // The framework's default shows errors in a form meant for developers.
         development: false,
         ...(pair && { tls: { cert: pair.cert, key: pair.key, ciphers: tlsSuites } }),
       });
     } catch (error) {
       throw cannotListen(port, error);
     }
-    // The framework's, one for each listener: they would stop a server that this program stops by itself.
+    // The framework's hooks, one for each listener: they would stop a server that this program stops itself.
     for (const hook of process.listeners("beforeExit")) if (!hooks.includes(hook)) process.off("beforeExit", hook);
     if (api.server?.port) {
       sharing.push(api.server);
@@ -141,7 +144,7 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
     throw new StartupError("The server did not start listening. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
   }
 
-  /** A listener that shares its port would share it with a second server unnoticed; one that does not is refused. */
+  /** A listener that shares its port would silently share it with a second server; one that does not share is refused. */
   function refuseSharing(): void {
     if (config.port === 0 || reception !== null || !canSharePorts()) return;
     try {
@@ -158,8 +161,8 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
     );
 
   /**
-   * The predecessor's listener has closed, so this one has the second place, to which the port is steered already; or it goes on
-   * in the first one.
+   * The predecessor's listener has closed, so this one has the second place, to which the port is already steered; or it
+   * goes on in the first one.
    */
   function takeFrom(held: Reception): void {
     held.open((request) => api.fetch(request));
@@ -176,7 +179,7 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
       return { hostname, port };
     },
     keepPort() {
-      // The only one of the group has the first place.
+      // A group of one: it has the first place.
       return sharing.length === 1 && !isHeld && api.server?.port !== undefined && steerConnections(api.server.port, 0);
     },
     underWay: () => sharing.reduce((sum, server) => sum + server.pendingRequests, 0),

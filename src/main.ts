@@ -6,7 +6,7 @@ import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "
 import type { Predecessor, PredecessorMessage } from "./handover.ts";
 import { messageOf } from "./lib/error-message.ts";
 
-/** Older ones ignore agent-based address filters, newer ones are not tested (hazards, section 3). */
+/** Older ones ignore agent-based address filters, newer ones are untested (hazards, section 3). */
 const requiredBun = "1.4.5";
 
 /** argv → command → exit code. The only place that ends the process. */
@@ -18,7 +18,7 @@ async function main(): Promise<number> {
     );
     return 1;
   }
-  // Loaded only now: another runtime would fail on what they import before it could say why.
+  // Loaded only now: another runtime would fail on the imports before it could say why.
   const { runCommand } = await import("./cli/run.ts");
   return runCommand(io.args, io);
 }
@@ -26,7 +26,7 @@ async function main(): Promise<number> {
 const progress = createProgressLine(process.stderr);
 const lines = createLineWriter();
 
-/** A reader that has stopped reading does not keep the process for longer. */
+/** A reader that has stopped reading does not keep the process alive for longer. */
 const lastWordsMs = 2000;
 
 const predecessor = readPredecessor();
@@ -37,7 +37,7 @@ const io: Io = {
   predecessor,
   out: lines.write,
   err(line) {
-    // On a terminal both are one text, which is read in the order in which it was written.
+    // On a terminal both are one text, which is read in the order it was written.
     lines.flush();
     progress.above(`${line}\n`);
   },
@@ -50,7 +50,7 @@ const io: Io = {
     try {
       setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
     } catch {
-      // Where it is not allowed, the machine shares as it does.
+      // Where this is not allowed, the machine shares as it does.
     }
   },
   nextSignal: () =>
@@ -69,7 +69,7 @@ const io: Io = {
   },
 };
 
-/** The channel to the server that started this one as its successor; null: it was started by anybody else. */
+/** The channel to the server that started this one as its successor; null: something else started it. */
 function readPredecessor(): Predecessor | null {
   if (process.env[successorVariable] !== String(process.ppid) || !process.send) return null;
   delete process.env[successorVariable];
@@ -93,11 +93,11 @@ function readPredecessor(): Predecessor | null {
   };
 }
 
-/** Lines of one turn of the loop go out in one write: under load the log has thousands a second. */
+/** Lines from one turn of the loop go out in one write: under load the log has thousands a second. */
 function createLineWriter() {
   let lines: string[] = [];
   let written = Promise.resolve();
-  // A reader that has gone (`postrider help | head -1`) is no fault of ours.
+  // A reader that has gone (`postrider help | head -1`) is not our fault.
   process.stdout.on("error", () => {});
   const flush = () => {
     if (lines.length === 0) return;
@@ -112,12 +112,12 @@ function createLineWriter() {
       if (lines.push(`${text}\n`) === 1) setImmediate(flush);
     },
     flush,
-    /** Resolves when all that has been flushed is taken. An empty write says nothing of that: Bun 1.4.5 calls back at once. */
+    /** Resolves when everything flushed has been taken. An empty write would not tell: Bun 1.4.5 calls back immediately. */
     whenWritten: () => written,
   };
 }
 
-/** Waits for what was written last: a pipe may take it later than the process would end. */
+/** Waits for what was written last: a pipe may take it only after the process would have ended. */
 function end(code: number): void {
   setTimeout(() => process.exit(code), lastWordsMs);
   setImmediate(async () => {
@@ -126,7 +126,7 @@ function end(code: number): void {
   });
 }
 
-/** A defect ends the program with a sentence, not with its source text. What it had acknowledged is on disk. */
+/** A bug ends the program with a sentence, not with its source text. What it had acknowledged is on disk. */
 function crash(error: unknown): void {
   const message = messageOf(error).replaceAll(/\s+/g, " ");
   process.stderr.write(

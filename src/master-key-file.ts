@@ -8,15 +8,15 @@ import { closeFile, readGiven, readPrivate, syncFolder, writePrivate } from "./p
 import { masterKeyFile as ownMasterKeyFile } from "./secrets.ts";
 
 /**
- * The files of a rotation of the master key. The next key is on disk, beside the one in use, before anything is sealed with
- * it, and takes its place when it is the database's:
+ * The files of a rotation of the master key. The next key is on disk, next to the one in use, before anything is sealed with
+ * it, and takes its place once it is the database's:
  *
  *   master-key ── next key written ─▶ master-key, master-key.next ── database sealed with it ─▶ renamed ─▶ master-key
  */
 export interface KeyFiles {
   readonly current: string;
   readonly next: string;
-  /** Of a key elsewhere, which is in no backup: what it was before. Null: it does not stay. */
+  /** For a key elsewhere, which is in no backup: where the previous one is kept. Null: it is not kept. */
   readonly former: string | null;
 }
 
@@ -41,11 +41,11 @@ function readOwn(path: string, warn: (message: string) => void): string {
   return readPrivate(path);
 }
 
-/** Where others put keys it may be a link, as of the secrets of a container platform. */
+/** Where others put keys it may be a link, as with the secrets of a container platform. */
 const readElsewhere = (path: string, warn: (message: string) => void) =>
   readGiven({ name: "POSTRIDER_MASTER_KEY_FILE, with .next behind it,", path, isSecret: true, warn });
 
-/** As `readNextKey`; makes one if there is none. @throws StartupError when it cannot be written */
+/** Like `readNextKey`, but generates one if there is none. @throws StartupError when it cannot be written */
 export function makeNextKey(files: KeyFiles, warn: (message: string) => void): Buffer {
   const begun = readNextKey(files, warn);
   if (begun !== null) return begun;
@@ -60,14 +60,14 @@ export function makeNextKey(files: KeyFiles, warn: (message: string) => void): B
   return key;
 }
 
-/** The next key takes the place of the one in use. @throws the system's error when it cannot */
+/** Replaces the key in use by the next one. @throws the system's error when that fails */
 export function promoteNextKey({ current, next, former }: KeyFiles): void {
   if (former !== null) copyFileSync(current, former);
   renameSync(next, current);
   syncFolder(dirname(current));
 }
 
-/** The key in use, as the file has it at this moment; null: it cannot be read, or is none. */
+/** The key in use, as the file has it at this moment; null: it cannot be read, or is not a key. */
 function readCurrentKey({ current }: KeyFiles): Buffer | null {
   try {
     return parseMasterKey(readFileSync(current, "utf8").trim());
@@ -76,7 +76,7 @@ function readCurrentKey({ current }: KeyFiles): Buffer | null {
   }
 }
 
-/** The same files for a server that runs. */
+/** The same files, for a running server. */
 export function masterKeyFilesOf(dataDir: string, masterKeyFile: string | null): MasterKeyFiles {
   const files = keyFilesOf(dataDir, masterKeyFile);
   const { current, next } = files;

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 
-/** In the executable all modules lie in a file system of its own. */
+/** In the executable, all modules are in a virtual file system. */
 const isCompiled = /\$bunfs|~BUN/.test(import.meta.dir);
 
-/** This very program as a command line, to be started once more: the executable, or the runtime with the sources. */
+/** This same program as a command line, to be started again: the executable, or the runtime with the sources. */
 export const ownProgram: readonly string[] = isCompiled
   ? [process.execPath]
   : [process.execPath, join(import.meta.dir, "main.ts")];

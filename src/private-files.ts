@@ -19,16 +19,16 @@ import { join } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import { messageOf } from "./lib/error-message.ts";
 
-/** Files that belong to this user alone, in a folder that does, too. Windows has other means, which it sees to by itself. */
+/** Files that belong to this user alone, in a folder that does too. Windows has other means, which it takes care of itself. */
 const hasOwners = process.platform !== "win32";
 
 const forOthers = 0o077;
 const everybodyMayAdd = 0o1000;
 
 /**
- * Refuses a folder of another user or one for everybody (`/tmp`), and takes from others what they may do in one of ours.
+ * Refuses a folder of another user or one for everybody (`/tmp`), and removes others' access to one of ours.
  *
- * @param isOurs tells a name that the program gives from any other: a folder that others read for the sake of what else is
+ * @param isOurs tells the program's own file names from any other: a folder that others read because of what else is
  * in it is not closed to them
  */
 export function closeFolder(path: string, isOurs: (name: string) => boolean, warn: (message: string) => void): void {
@@ -47,10 +47,10 @@ export function closeFolder(path: string, isOurs: (name: string) => boolean, war
   close(path, found, 0o700, warn);
 }
 
-/** What becomes of a file that is a symbolic link; one that will be replaced is left as it is. */
+/** What to do with a file that is a symbolic link; one that will be replaced is left as it is. */
 export type LinkPolicy = "refused" | "followed" | "replaced";
 
-/** As `closeFolder`, for a file; one that is not there is passed over. */
+/** Like `closeFolder`, for a file; a missing one is skipped. */
 export function closeFile(path: string, links: LinkPolicy, warn: (message: string) => void): void {
   const itself = lstatSync(path, { throwIfNoEntry: false });
   if (!itself || !hasOwners) return;
@@ -63,7 +63,7 @@ export function closeFile(path: string, links: LinkPolicy, warn: (message: strin
 }
 
 /**
- * For a command: refuses a file or folder that the server would close or refuse, and leaves it as it is. One that is not there passes.
+ * For a command: refuses a file or folder that the server would close or refuse, and leaves it as it is. A missing one passes.
  * @param remedy for one that others can read
  */
 export function checkPrivate(
@@ -83,15 +83,15 @@ export interface GivenFile {
   /** The setting that names it. */
   name: string;
   path: string;
-  /** What is in it is nobody else's to read. */
+  /** Nobody else may read its contents. */
   isSecret: boolean;
   warn(message: string): void;
 }
 
 /**
- * Reads a file that somebody else has put there for a setting, by links as well: container platforms hand over secrets by
- * them. It is left as it is, so one that others can change, or of ours that they can read, is refused. Where we could not
- * change that (a file of root, or one on a file system for reading alone), others who can read it are worth a warning.
+ * Reads a file that somebody else has put there for a setting, following links too: container platforms hand over secrets
+ * that way. It is left as it is, so one that others can change, or one of ours that they can read, is refused. If we could not
+ * change that (root's file, or one on a read-only file system), others being able to read it is worth a warning.
  *
  * @throws StartupError with what to do
  */
@@ -136,11 +136,11 @@ function judgeGiven(
 }
 
 const changedByOthers = 0o022;
-/** Root may share a file with a group: that of the server. */
+/** Root may share a file with a group: the server's. */
 const changedByAll = 0o002;
 const readByAll = 0o004;
 
-/** Of its file system, whatever the mode says. */
+/** Whether its file system is read-only, whatever the mode says. */
 function isReadOnly(path: string): boolean {
   try {
     accessSync(path, constants.W_OK);
@@ -160,7 +160,7 @@ const remedyOfServer =
   "run the server as that user, take ownership with chown -R, or set POSTRIDER_DATA_DIR to another folder";
 
 /**
- * Root may serve the folder of another user, as containers do with a volume of their host. Anybody else would be at the
+ * Root may serve the folder of another user, as containers do with a volume of their host. Anyone else would be at the
  * mercy of its owner.
  */
 function judgeOwner(path: string, { uid }: Stats, warn: (message: string) => void, remedy = remedyOfServer): void {
@@ -193,7 +193,7 @@ const octal = (mode: number) => (mode & 0o7777).toString(8).padStart(4, "0");
 /** Windows has no such flags. */
 const { O_NOFOLLOW = 0, O_RDONLY, O_WRONLY, O_CREAT, O_EXCL } = constants;
 
-/** Reads a file as text, but not by way of a link. */
+/** Reads a file as text, but not through a link. */
 export function readPrivate(path: string): string {
   const file = openSync(path, O_RDONLY | O_NOFOLLOW);
   try {
@@ -204,7 +204,7 @@ export function readPrivate(path: string): string {
 }
 
 /**
- * Writes a file that has its name only when it is whole, and replaces a link of that name instead of following it.
+ * Writes a file that gets its name only once it is complete, and replaces a link of that name instead of following it.
  * @param durably it is on disk, with its name, when this returns
  */
 export function writePrivate(folder: string, name: string, text: string, durably: boolean): void {
@@ -226,7 +226,7 @@ export function writePrivate(folder: string, name: string, text: string, durably
   if (durably) syncFolder(folder);
 }
 
-/** Makes the names in a folder durable; Windows does it by itself and cannot open one. */
+/** Makes the names in a folder durable; Windows does so itself and cannot open a folder. */
 export function syncFolder(folder: string): void {
   if (!hasOwners) return;
   const handle = openSync(folder, "r");

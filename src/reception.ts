@@ -5,26 +5,26 @@ import { canSharePorts, steerConnections } from "./http/shared-port.ts";
 import { tlsSuites } from "./http/transport-security.ts";
 
 /**
- * Takes connections for a server that is not built yet, and holds what they ask until it is (`handover.ts`). Nothing of a held
- * request has been read, but its head.
+ * Takes connections for a server that is not built yet, and holds their requests until it is (`handover.ts`). Only the
+ * head of a held request has been read.
  */
 export interface Reception {
-  /** From now on the server answers, what is held too. Each answer is the last one of its connection. */
+  /** From now on the server answers, including what is held. Each answer is the last one on its connection. */
   open(answer: (request: Request) => Response | Promise<Response>): void;
-  /** The client's address of a request that came here. */
+  /** The client's address for a request that came here. */
   addressOf(request: Request): string | undefined;
-  /** Closes once it has answered what it has. */
+  /** Closes once it has answered everything it has. */
   close(): Promise<void>;
 }
 
 export interface HoldingReception extends Reception {
-  /** Has the port's new connections come here. @returns false when the system does not let it */
+  /** Steers the port's new connections here. @returns false when the system does not allow it */
   steer(): boolean;
 }
 
 /**
- * Nothing has to be held for a server beside which the former one goes on: once this one listens, it has the port's new
- * connections come to itself.
+ * Nothing has to be held for a server while the former one keeps running alongside it: once this one listens, it steers
+ * the port's new connections to itself.
  */
 export const createNoReception = (port: number, onSteered: () => void): Reception => ({
   open() {
@@ -35,7 +35,7 @@ export const createNoReception = (port: number, onSteered: () => void): Receptio
   close: async () => {},
 });
 
-/** Of requests at once: some seconds of a busy server, and what more there is may ask again. */
+/** Requests held at a time: some seconds of a busy server, and any more may ask again. */
 const mostHeld = 2_000;
 
 export interface ReceptionOptions extends Pick<Config, "host" | "port" | "tls"> {
@@ -44,7 +44,7 @@ export interface ReceptionOptions extends Pick<Config, "host" | "port" | "tls"> 
   maxRequestBodySize: number;
 }
 
-/** @throws StartupError where the port is not shared with us */
+/** @throws StartupError when the port cannot be shared with us */
 export function openReception({
   host,
   port,
@@ -88,7 +88,7 @@ export function openReception({
   }
 
   return {
-    // The predecessor's listener is the first one: a predecessor with more of them refuses to be succeeded.
+    // The predecessor's listener is the first one: a predecessor with more than one refuses to be succeeded.
     steer: () => steerConnections(port, 1),
     open,
     addressOf: (request) => addresses.get(request),

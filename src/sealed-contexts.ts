@@ -4,7 +4,7 @@ import { signingSecretContext } from "./delivery/signers.ts";
 import { keyContext } from "./domain/credentials.ts";
 import type { SealedContexts } from "./store/sealed.ts";
 
-/** What each room seals its values for. */
+/** The context for which each feature seals its values. */
 export const sealedContexts: SealedContexts = {
   key: keyContext,
   signingSecret: signingSecretContext,

@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 
-/** What they are called where they are kept: in a data directory, and in a backup of it. */
+/** Their file names where they are kept: in a data directory, and in a backup of it. */
 export const masterKeyFile = "master-key";
 export const sessionSecretFile = "session-secret";
 export const operatorTokenFile = "operator-token";
-/** While the key is being replaced: the one that is to take its place. */
+/** While the key is being replaced: the one that will take its place. */
 export const nextMasterKeyFile = `${masterKeyFile}.next`;
 export const secretFiles: readonly string[] = [masterKeyFile, nextMasterKeyFile, sessionSecretFile, operatorTokenFile];
 
@@ -19,8 +19,8 @@ export interface Secrets {
 }
 
 /**
- * What is derived for these stays when the master key is replaced: registered addresses of inboxes and references of charges
- * come from them, and servers that start later have to take the sessions of those that run.
+ * What is derived for these survives the replacement of the master key: registered inbox addresses and references of
+ * charges come from them, and servers that start later have to accept the sessions of those that are running.
  */
 const outlivingPurposes: readonly string[] = [
   "inbox",
@@ -29,21 +29,21 @@ const outlivingPurposes: readonly string[] = [
   "operator session",
 ];
 
-/** A secret for one purpose, which nobody who has another one can work out; the same for as long as the master key is. */
+/** A secret for one purpose, which nobody can work out from another one; the same while the master key is. */
 export const deriveSecret = (masterKey: Uint8Array, purpose: string): Buffer =>
   createHmac("sha256", masterKey).update(purpose).digest();
 
-/** By this servers tell each other which master key they have: nobody can work out the key from it. */
+/** By this, servers tell each other which master key they have: nobody can work out the key from it. */
 export const keyIdOf = (masterKey: Uint8Array): string =>
   deriveSecret(masterKey, "key id").toString("hex").slice(0, 16);
 
 export const operatorTokenDigits = 48;
 export const operatorTokenFrom = (hex: string): string => `svc_op_${hex.slice(0, operatorTokenDigits)}`;
 
-/** The purposes of those that servers on one database derive, so that a session of one is a session of all. */
+/** The purposes of secrets that servers on one database derive, so that a session of one is a session of all. */
 const sharedPurposes = { sessionSecret: "session", operatorToken: "operator" } as const;
 
-/** What they are where no file says otherwise. */
+/** Their values if no file says otherwise. */
 export const sharedSecretsFrom = (masterKey: Uint8Array): Pick<Secrets, "sessionSecret" | "operatorToken"> =>
   sharedSecretsOf((purpose) => deriveSecret(masterKey, purpose));
 
@@ -54,15 +54,15 @@ export const sharedSecretsOf = (
   operatorToken: operatorTokenFrom(secretFor(sharedPurposes.operatorToken).toString("hex")),
 });
 
-/** What outlives a master key, as it follows from this one: in hexadecimal digits, by purpose. */
+/** What outlives a master key, derived from this one: in hexadecimal digits, by purpose. */
 export function outlivingSecrets(masterKey: Uint8Array, isShared: boolean): Readonly<Record<string, string>> {
   const purposes = isShared ? [...outlivingPurposes, ...Object.values(sharedPurposes)] : outlivingPurposes;
   return Object.fromEntries(purposes.map((purpose) => [purpose, deriveSecret(masterKey, purpose).toString("hex")]));
 }
 
 /**
- * Those of a server that shares its database, where the master key has been replaced since the others made theirs: what it
- * has made itself, from its key, gives way to what follows from the first one.
+ * The secrets of a server that shares its database, if the master key has been replaced since the others made theirs:
+ * what it has made from its own key gives way to what follows from the first one.
  */
 export function asOthersHave(secrets: Secrets, secretFor: (purpose: string) => Buffer) {
   const made = sharedSecretsFrom(secrets.masterKey);

@@ -1,13 +1,13 @@
 import type { Config } from "./config.ts";
 import { type Listener, ownListenersOf } from "./delivery/network/own-listeners.ts";
 
-/** Under what this server is known. Most of it is only there once it listens: the port may be any that is free. */
+/** The addresses under which this server is known. Most are only available once it listens: the port may be any free one. */
 export interface ServerAddress {
   /** `{base_url}`: where others reach it, without a slash at the end. */
   publicUrl(): string;
-  /** Where it is reached on this machine; empty until it listens. */
+  /** Where it can be reached on this machine; empty until it listens. */
   localUrl(): string;
-  /** Where nothing is delivered to: see `ownListenersOf`. It grows. */
+  /** Where nothing may be delivered: see `ownListenersOf`. The list grows. */
   readonly ownListeners: readonly Listener[];
   listensOn(port: number): void;
   answersProbesOn(port: number): void;

@@ -18,7 +18,7 @@ import type { Log } from "./lib/log.ts";
 import { createListener, type Listener } from "./listener.ts";
 import type { Reception } from "./reception.ts";
 
-/** What answers requests. */
+/** The part that answers requests. */
 export interface Server
   extends Pick<Listener, "keepPort" | "reloadCertificate" | "stop" | "underWay">,
     ConnectionShedder {
@@ -26,7 +26,7 @@ export interface Server
   listen(): Promise<number>;
   /** The last moment: from now on requests are turned away. */
   turnAway(): void;
-  /** A successor is about to take the port: from now on each answer is the last one of its connection. */
+  /** A successor is about to take the port: from now on each answer is the last one on its connection. */
   sendElsewhere(): void;
 }
 
@@ -43,7 +43,7 @@ export interface ServerDeps {
   clock: Clock;
   log: Log;
   metrics: Metrics;
-  /** Is told that a request has come. */
+  /** Called when a request has come. */
   onRequest(): void;
   /** See `Reception`; null: no server was here before. */
   reception: Reception | null;

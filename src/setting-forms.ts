@@ -4,23 +4,23 @@ import { parseDuration } from "./lib/duration.ts";
 
 export interface Setting<T> {
   env: string;
-  /** Command-line form, for what is set often. */
+  /** Command-line form, for what is often set. */
   flag?: string;
   /** As it would be written in the environment; also the default. */
   default: string;
   doc: string;
-  /** A valid value, shown when a given one is not. */
+  /** A valid value, shown when a given one is invalid. */
   example: string;
-  /** What to try where the example would do harm if it were taken as it is. @default the example */
+  /** What to try where the example would do harm if it were copied as it is. @default the example */
   remedy?: string;
-  /** What is given by mistake, and is a secret: it is not shown. */
+  /** Matches a secret that is given by mistake: it is not shown. */
   mistakenSecret?: RegExp;
   /** A given value is never shown, or only as `masked` leaves it. It may be in a file (`fileVariable`). */
   isSecret?: true;
   masked?: (text: string) => string;
-  /** It is about what is sold: not shown where nothing is. */
+  /** It concerns what is sold: not shown where nothing is. */
   sells?: boolean;
-  /** An address, which may be in a file as well. */
+  /** An address, which may also be given in a file. */
   isUrl?: true;
   /** Null: not valid. */
   parse(text: string): T | null;
@@ -39,12 +39,15 @@ export const listOf =
   };
 
 export const cidrText = (text: string) => (parseCidr(text) ? text : null);
-/** Without the forms that say one range and mean another: `10/8` would be 0.0.0.0/8, and `::ffff:10.0.0.0/104` no IPv4 address. */
+/**
+ * Without the forms that look like one range and mean another: `10/8` would be 0.0.0.0/8, and `::ffff:10.0.0.0/104` no
+ * IPv4 address.
+ */
 export const plainCidrText = (text: string) =>
   /^(?!::ffff:).*:|^(?:\d+\.){3}\d+(?:\/|$)/i.test(text) ? cidrText(text) : null;
 export const optionalText = (text: string): { value: string | null } => ({ value: text === "" ? null : text });
 
-/** As long as 16 random bytes take in base64url, and two for luck: it stands in the way of everybody on the network. */
+/** As long as 16 random bytes are in base64url, and two more for luck: it has to keep out everyone on the network. */
 const shortestMetricsToken = 24;
 
 /** What a header can carry (RFC 6750, section 2.1, and a little more). */
@@ -70,7 +73,7 @@ export function httpUrl(text: string): string | null {
   return (url.protocol === "http:" || url.protocol === "https:") && isPlain ? url.origin : null;
 }
 
-/** An address without what may be secret in it. */
+/** An address without any parts that may be secret. */
 export function withoutPassword(text: string): string {
   const url = new URL(text);
   if (url.password !== "") url.password = "********";
@@ -79,7 +82,7 @@ export function withoutPassword(text: string): string {
   return url.href;
 }
 
-/** Shorter than a delivery may take, nothing would be left to look at. */
+/** If this were shorter than a delivery may take, nothing would be left to look at. */
 const shortestRetentionMs = 3_600_000;
 
 export function retentionAge(text: string): { value: number | null } | null {
@@ -98,7 +101,7 @@ export function isDatabaseUrl(text: string): boolean {
 export const defaultTimeZone = "Africa/Lagos";
 
 export function timeZone(text: string): string | null {
-  // It needs no check, and the system's data of zones takes 5 ms of a start to load.
+  // The default needs no check, and loading the system's time zone data takes 5 ms of a start.
   if (text === defaultTimeZone) return text;
   try {
     return new Intl.DateTimeFormat("en-US", { timeZone: text }).resolvedOptions().timeZone;
@@ -145,7 +148,7 @@ function canDecode(part: string): boolean {
   }
 }
 
-/** Of a host, with user and password or neither. */
+/** A URL with a host, and with user and password or neither. */
 function isPlainUrl(text: string, scheme: RegExp): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, pathname, search, hash, username, password } = new URL(text);

@@ -3,24 +3,24 @@ import type { Given, Source } from "./given-settings.ts";
 import { type Setting, withoutPassword } from "./setting-forms.ts";
 import { settings } from "./settings.ts";
 
-/** One setting as a server goes by it. */
+/** One setting as the server applies it. */
 export interface SettingInForce {
-  /** Its variable, by which everybody knows it. */
+  /** Its variable, the name that everyone knows it by. */
   readonly setting: string;
   /** What is in force, without secrets; null: nothing is set. */
   readonly value: string | null;
   readonly source: Source;
   /** The variable or flag that says so; null: the default. */
   readonly by: string | null;
-  /** The file that has it. */
+  /** The file that contains it. */
   readonly file: string | null;
-  /** Why what is in force is not what is written. */
+  /** Why what is in force is not what was written. */
   readonly note: string | null;
 }
 
 type Derived = Partial<Record<keyof typeof settings, { readonly value: string; readonly note: string }>>;
 
-/** Every setting that counts, in the order of the help: what is in force and where that is from. No secret is in it. */
+/** Every setting that counts, in the order of the help: what is in force and where it comes from. Contains no secrets. */
 export function settingsInForce(given: GivenSettings, config: Config): SettingInForce[] {
   const derived = derivedFrom(given, config);
   const names = (Object.keys(settings) as (keyof typeof settings)[]).filter((name) => {

@@ -387,8 +387,8 @@ export const settings = {
 };
 
 /**
- * What `postrider listen` and `postrider send` read of the environment. The server has no use for it and passes it over,
- * so a shell that exports it can start the server as well.
+ * What `postrider listen` and `postrider send` read from the environment. The server has no use for it and ignores it, so
+ * a shell that exports it can start the server as well.
  */
 export const clientSettings = {
   url: setting({
