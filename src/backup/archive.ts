@@ -5,7 +5,7 @@ import { commit, version } from "../version.ts";
 import { type Manifest, manifestFile, sumsFile } from "./manifest.ts";
 import { type TarEntry, writeTar } from "./tar.ts";
 
-/** A small file that goes along. */
+/** A small file stored alongside the database. */
 export interface PrivateFile {
   readonly name: string;
   readonly contents: Uint8Array;
@@ -21,7 +21,10 @@ export interface ArchiveOptions {
   onProgress?(progress: { done: number; total: number }): void;
 }
 
-/** What is in a backup, as bytes to be compressed: manifest, secrets, database, checksums. Each chunk is good until the next. */
+/**
+ * The contents of a backup as bytes, ready to be compressed: manifest, secrets, database, checksums. Each chunk is valid only
+ * until the next one is requested.
+ */
 export function createArchive({ snapshot, secrets, hasMasterKey, now, onProgress }: ArchiveOptions): {
   manifest: Manifest;
   chunks(): Generator<Uint8Array>;

@@ -7,26 +7,26 @@ import type { Log } from "../lib/log.ts";
 import { type BackupHistory, type BackupOutcome, forget, parseHistory, remember, toRemove } from "./history.ts";
 import { type Place, type StoredBackup, timeInName } from "./place.ts";
 
-/** A command of this program, in a process of its own. */
+/** Runs a command of this program in a separate process. */
 export type RunOwn = (
   args: readonly string[],
   signal: AbortSignal,
 ) => Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
 
 export interface BackupsOptions {
-  /** Null: none is made by the server. */
+  /** Null: the server makes no backups. */
   url: string | null;
   cron: string | null;
   keep: number | null;
-  /** The one of `url`. */
+  /** Opens the place that `url` names. */
   openPlace(url: string): Place;
   run: RunOwn;
-  /** Of the data directory: its own disk is the one that has room for it. */
+  /** The data directory. Backups are verified there, because its disk is the one with room for a copy. */
   folder: string;
   notes: { read(): string | null; write(text: string): void };
   clock: Clock;
   log: Log;
-  /** Told of each that failed, with why. */
+  /** Called for each failure, with the reason. */
   onFailed?(kind: BackupOutcome["kind"], error: string): void;
 }
 
@@ -35,23 +35,23 @@ export interface Backups {
   readonly cron: string | null;
   readonly keep: number | null;
   start(): void;
-  /** What is under way is broken off, and leaves nothing. */
+  /** Aborts whatever is under way; it leaves nothing behind. */
   stop(): Promise<void>;
-  /** Begins one, with its verification. @throws DomainError when none can be made, or something is under way */
+  /** Starts a backup and its verification. @throws DomainError when backups are not configured or one is already under way */
   begin(): void;
-  /** Begins to verify one. @throws DomainError as `begin` */
+  /** Starts to verify a backup. @throws DomainError as `begin` */
   beginVerification(name: string): void;
   /** Newest first. @throws DomainError when they cannot be listed */
   list(): Promise<StoredBackup[]>;
   underWay(): BackupOutcome["kind"] | null;
   nextAt(): number | null;
   history(): BackupHistory;
-  /** For the metrics; null without a place. */
+  /** For the metrics; null when no place is configured. */
   figures(): BackupFigures | null;
   whenIdle(): Promise<void>;
 }
 
-/** Makes backups by schedule and when it is asked to, one thing at a time, each in a process of its own. */
+/** Makes backups on schedule and on request, one at a time, each in a separate process. */
 export function createBackups(options: BackupsOptions): Backups {
   const { url, cron, keep, openPlace, run, folder, notes, clock, log, onFailed } = options;
   const schedule = cron === null ? null : new Cron(cron, { paused: true });
@@ -66,7 +66,7 @@ export function createBackups(options: BackupsOptions): Backups {
     nextAt = schedule?.nextRun(new Date(clock.now()))?.getTime() ?? null;
     if (nextAt === null || stopped.signal.aborted) return;
     cancelTimer = clock.after(nextAt - clock.now(), () => {
-      // A timer may end early: it is cut when it is long, and the clock may have been set.
+      // A timer may fire early: long delays are capped, and the clock may have been set.
       const isDue = nextAt !== null && clock.now() >= nextAt;
       if (isDue && working === null && url !== null) work("backup", () => make(url));
       plan();
@@ -85,7 +85,7 @@ export function createBackups(options: BackupsOptions): Backups {
     working = { kind, ended };
   }
 
-  /** Says what is wrong, if anything is, in the words of the command. */
+  /** Records and logs an outcome; an error is in the command's own words. */
   function note(outcome: BackupOutcome, isWhole: boolean | null): void {
     history = remember(history, outcome, {
       createdAt: outcome.name === null ? null : timeInName(outcome.name),
@@ -210,7 +210,7 @@ interface Answer {
   readonly faults: readonly string[];
 }
 
-/** Null: the command said what was wrong instead. */
+/** Null: the command printed an error instead. */
 function parseAnswer(out: string): Answer | null {
   try {
     return JSON.parse(out) as Answer;
@@ -219,7 +219,7 @@ function parseAnswer(out: string): Answer | null {
   }
 }
 
-/** As it is said to a person, without the program's name. */
+/** Worded for people, without the program's name. */
 const lastLine = (err: string): string =>
   err
     .trim()

@@ -4,17 +4,20 @@ import { messageOf } from "../lib/error-message.ts";
 import { type Staging, stage } from "./folder.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 
-/** A part of an upload, of which two are in memory. There may be 10,000 of them. */
+/** Size of an upload part; two are in memory at a time. An upload may have up to 10,000 parts. */
 const partBytes = 8 * 2 ** 20;
 const mostParts = 9_000;
 const partsAtOnce = 2;
 const retries = 3;
-/** Where it is kept for its way there: a bucket takes longer than a disk, and meanwhile a snapshot would hold the log. */
+/**
+ * The local file in which a backup is staged before the upload. A bucket is slower than a disk, and a snapshot kept open that
+ * long would hold the log.
+ */
 const stagedName = "upload";
 
 /**
- * `s3://bucket/prefix`, or the key of one backup below that.
- * @param staging for a backup on its way
+ * `s3://bucket/prefix`, or the key of a single backup below it.
+ * @param staging where a backup is staged before it is uploaded
  * @throws StartupError without access
  */
 export function locateInBucket(text: string, access: S3Access | null, staging: Staging): Location {
@@ -50,7 +53,7 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
     }
   }
 
-  /** It exists from its last part on: what fails before leaves nothing that can be seen. */
+  /** The object appears only once its last part is uploaded: an upload that fails earlier leaves nothing visible. */
   async function upload(key: string, file: string, bytes: number): Promise<void> {
     const partSize = Math.max(partBytes, Math.ceil(bytes / mostParts));
     const writer = client.file(key).writer({ partSize, queueSize: partsAtOnce, retry: retries });
@@ -104,7 +107,7 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
   };
 }
 
-/** By its code, as the sentences of S3 are not made for this. */
+/** Worded by error code, because S3's own messages are not written for this audience. */
 function failure(error: unknown, what: string, endpoint: string | null): unknown {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (error instanceof StartupError) return error;

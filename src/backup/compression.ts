@@ -1,16 +1,16 @@
 import { Readable } from "node:stream";
 import { createZstdDecompress } from "node:zlib";
 
-/** Each is a frame of its own, which every program that reads zstd takes one after the other. */
+/** Each is a separate zstd frame; every program that reads zstd reads consecutive frames one after the other. */
 const frameBytes = 2 ** 20;
-/** The collector does not see how much memory the frames behind their small objects take. */
+/** The garbage collector does not see how much memory the frames hold behind their small objects. */
 const framesBetweenCollections = 16;
-/** At once; more would not be faster. */
+/** Size of one decompressed chunk; larger would not be faster. */
 const plainBytes = 2 ** 18;
-/** Level 3 is the default of zstd: 5 times slower here, and a tenth smaller. */
+/** Level 3 is zstd's default: 5 times slower here, and a tenth smaller. */
 const level = 1;
 
-/** Holds a frame at a time, compressed on this thread: whoever is nice is nice with all of it. */
+/** Holds one frame at a time and compresses it on this thread, so that the process's niceness applies to all of the work. */
 export async function* compress(
   chunks: Iterable<Uint8Array>,
   /** Awaited after each frame. */
@@ -36,7 +36,7 @@ export async function* compress(
   if (filled > 0) yield Bun.zstdCompressSync(frame.subarray(0, filled), { level });
 }
 
-/** @throws Error when it is damaged; not when it is cut short, which whoever reads the contents finds out */
+/** @throws Error when the data is damaged; not when it is cut short, which the reader of the contents detects */
 export async function* decompress(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const compressed = Readable.from(source, { objectMode: false });
   const plain = createZstdDecompress({ chunkSize: plainBytes });
@@ -48,7 +48,7 @@ export async function* decompress(source: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** Of what the library says in terms of its format. What the source has to say stays. */
+/** Rewords errors that the library states in terms of its format. Errors from the source are passed on unchanged. */
 function inWords(error: unknown): unknown {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (!code.startsWith("ZSTD_")) return error;

@@ -3,14 +3,14 @@ import { StartupError } from "../domain/errors.ts";
 /** Encryption to a public key, in the format of the program `age` (age-encryption.org/v1). */
 
 const magic = "age-encryption.org/v1\n";
-/** The first bytes tell, whatever a file is called. */
+/** Goes by the first bytes, whatever the file is called. */
 export const isEncrypted = (start: Uint8Array): boolean =>
   Buffer.from(start.subarray(0, magic.length)).toString("latin1") === magic;
 
-/** Somebody who can read what was encrypted, for as long as this process lives. */
+/** An identity that exists only for the life of this process, and can decrypt what is encrypted to it. */
 export async function newIdentity(recipient: string): Promise<{ identity: string; recipient: string }> {
   const age = await load();
-  // Keys of both kinds in one file would make it as weak as the weaker one.
+  // Mixing both kinds of keys in one file would make it only as strong as the weaker kind.
   const identity = recipient.startsWith("age1pq")
     ? await age.generateHybridIdentity()
     : await age.generateX25519Identity();
@@ -27,7 +27,7 @@ export async function* encrypt(
   yield* await encrypter.encrypt(streamOf(source));
 }
 
-/** @throws StartupError when no identity is one of its recipients' */
+/** @throws StartupError when none of the identities matches a recipient */
 export async function* decrypt(
   source: AsyncIterable<Uint8Array>,
   identities: readonly string[],
@@ -39,7 +39,7 @@ export async function* decrypt(
   try {
     plain = await decrypter.decrypt(streamOf(source));
   } catch {
-    // Its head is read by then, and nothing of it is for any of them, or it is damaged.
+    // By now the header has been read: either none of its entries is for any of these identities, or it is damaged.
     throw new StartupError(
       "The backup cannot be decrypted with that identity. Try: --identity with the file of the key that it was encrypted for.",
     );
@@ -47,12 +47,12 @@ export async function* decrypt(
   try {
     yield* plain;
   } catch (error) {
-    // The library names the part of its format, which tells nobody anything. What the source has to say stays.
+    // The library names the part of its format, which tells the user nothing. Errors from the source are passed on unchanged.
     throw error instanceof StartupError ? error : new Error("it is damaged or cut short", { cause: error });
   }
 }
 
-/** @throws StartupError when a line of it is neither a comment nor an identity */
+/** @throws StartupError when a line is neither a comment nor an identity */
 export function parseIdentities(text: string, file: string): string[] {
   const lines = text.split(/\r?\n/).map((line) => line.trim());
   const identities = lines.filter((line) => line !== "" && !line.startsWith("#"));
@@ -63,7 +63,7 @@ export function parseIdentities(text: string, file: string): string[] {
   );
 }
 
-/** What only some backups need is no part of every start. */
+/** Loaded on demand: only some backups need it, so it should not be part of every start. */
 const load = () => import("age-encryption");
 
 function streamOf(source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {

@@ -9,21 +9,21 @@ export interface FailPendingDeps {
   store: Pick<Store, "cancelReplays" | "returnCancelled" | "failUndeliverable" | "failPending">;
   clock: Clock;
   log: Log;
-  /** Ends it; the next start goes on. */
+  /** Interrupts it; the next start carries on. */
   signal: AbortSignal;
-  /** Records in one transaction. Nobody is served meanwhile, so it may take its time. @default 1,000 */
+  /** Records per transaction. No clients are served meanwhile, so it may take its time. @default 1,000 */
   chunk?: number;
 }
 
 const byRestore: Origin = { actor: "operator", via: "restore --pending fail", address: null };
 
-/** So often it is in the log how far it is. */
+/** How often progress is logged. */
 const logEveryMs = 5_000;
 
 /**
- * What is pending in a restored store fails, as its operator has asked, before the server answers or delivers anything: so
- * what is pending then is what was pending in the backup, however often this is begun. Replays come first, since what waits
- * for one is again what it was before; then what fails for a reason of its own.
+ * Fails whatever is pending in a restored store, as its operator requested, before the server answers or delivers anything. So
+ * what is pending then is exactly what was pending in the backup, however often this is started over. Replays come first,
+ * because records that wait for one return to their previous state; next come deliveries that fail for reasons of their own.
  *
  * @returns false when the signal came first
  * @throws StartupError with what to do
@@ -34,7 +34,7 @@ export async function failPending({ store, clock, log, signal, chunk = 1_000 }: 
   let replays = 0;
   let deliveries = 0;
 
-  /** Takes a step again and again, until there is no more to do. @returns false when the signal came first */
+  /** Repeats a step until there is nothing left to do. @returns false when the signal came first */
   async function all(step: () => Promise<boolean>): Promise<boolean> {
     while (!signal.aborted) {
       if (clock.monotonicMs() - loggedAt >= logEveryMs) {

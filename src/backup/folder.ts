@@ -8,22 +8,22 @@ import { syncFolder } from "../private-files.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 import { checkRoom } from "./room.ts";
 
-/** So much is written before the disk has to have it: a sync of gigabytes at once would hold up the server's own. */
+/** How much is written between syncs: syncing gigabytes in one go would hold up the server's own syncs. */
 const syncEveryBytes = 16 * 2 ** 20;
 const readBytes = 2 ** 18;
-/** Those of a process that was killed. */
+/** Files left behind by a process that was killed. */
 const unfinished = /^\.postrider-.*\.unfinished-\d+$/;
 const staleMs = 24 * 60 * 60_000;
 
-/** A folder in which something is written, and how much of its disk is not for that. */
+/** A folder to write in, and how much of its disk must stay free. */
 export interface Staging {
   readonly folder: string;
   readonly leaveFreeBytes: number;
 }
 
 /**
- * A folder of this machine, or a file in one. What is not there yet is a file if its name has an extension: a file at
- * `/var/backups/postrider` would be in the way of every later backup to that folder.
+ * A folder on this machine, or a file in one. A path that does not exist yet is taken for a file if its name has an extension:
+ * a file at `/var/backups/postrider` would be in the way of every later backup to that folder.
  */
 export function locateFolder(path: string, leaveFreeBytes: number): Location {
   const isFolder = path.endsWith("/") || isFolderByName(path);
@@ -69,15 +69,15 @@ function createFolder({ folder, leaveFreeBytes }: Staging): Place {
 }
 
 /**
- * Writes a file that is on disk and not yet anybody's.
- * @throws StartupError when it cannot; then nothing is left of it
+ * Writes a file durably under a temporary name, which the caller then renames or removes.
+ * @throws StartupError when it cannot be written; then nothing is left of it
  */
 export async function stage(
   { folder, leaveFreeBytes, name }: Staging & { name: string },
   source: AsyncIterable<Uint8Array>,
 ): Promise<{ path: string; bytes: number; remove(): Promise<void> }> {
   const path = join(folder, `.postrider-${name}.unfinished-${process.pid}`);
-  // What says why matters more than that there was nothing to remove.
+  // The reason for the failure matters more than an error about having nothing to remove.
   const remove = () => rm(path, { force: true }).catch(() => {});
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -137,7 +137,7 @@ async function writeDurably(path: string, source: AsyncIterable<Uint8Array>, che
   return bytes;
 }
 
-/** Older by a day than the one that has just been written, by the disk's own time. */
+/** Removes files a day older than the one just written, judged by the disk's own timestamps. */
 async function removeStale(folder: string, own: string): Promise<void> {
   const writtenAt = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
   for (const name of readdirSync(folder).filter((name) => unfinished.test(name))) {

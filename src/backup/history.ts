@@ -4,13 +4,13 @@ import type { StoredBackup } from "./place.ts";
 /** How making or verifying a backup ended. */
 const outcome = v.object({
   kind: v.picklist(["backup", "verify"]),
-  /** Null: it came to none. */
+  /** Null: no backup came of it. */
   name: v.nullable(v.string()),
-  /** When it began. */
+  /** When it started. */
   at: v.number(),
   tookMs: v.number(),
   bytes: v.nullable(v.number()),
-  /** Null: it was made, or verified. */
+  /** Null: it was made or verified successfully. */
   error: v.nullable(v.string()),
 });
 
@@ -20,18 +20,18 @@ const model = v.object({
   /** Of either kind. */
   latest: v.nullable(outcome),
   latestBackup: v.nullable(outcome),
-  /** By name, whether it was whole when it was last looked at. */
+  /** By name: whether the backup was whole when it was last checked. */
   verified: v.record(v.string(), v.boolean()),
-  /** When the newest one was made of those that were. */
+  /** When the newest backup known to be whole was made. */
   verifiedAt: v.nullable(v.number()),
 });
 
-/** What a server remembers of its backups, beside them: after a restart too. */
+/** What a server remembers about its backups, in addition to the backups themselves; it survives a restart. */
 export type BackupHistory = v.InferOutput<typeof model>;
 
 const empty: BackupHistory = { latest: null, latestBackup: null, verified: {}, verifiedAt: null };
 
-/** What cannot be read is begun anew. */
+/** Starts over when the text cannot be read. */
 export function parseHistory(text: string | null): BackupHistory {
   try {
     const parsed = v.safeParse(model, JSON.parse(text ?? ""));
@@ -42,8 +42,8 @@ export function parseHistory(text: string | null): BackupHistory {
 }
 
 /**
- * @param createdAt of the backup
- * @param isWhole null: nobody has looked
+ * @param createdAt when the backup was made
+ * @param isWhole null: not checked
  */
 export function remember(
   history: BackupHistory,
@@ -58,7 +58,7 @@ export function remember(
   return { latest, latestBackup, verified, verifiedAt };
 }
 
-/** Of those that are there; what is gone need not be remembered. */
+/** Drops what is known of backups that no longer exist. */
 export const forget = (history: BackupHistory, stored: readonly StoredBackup[]): BackupHistory => ({
   ...history,
   verified: Object.fromEntries(
@@ -67,10 +67,10 @@ export const forget = (history: BackupHistory, stored: readonly StoredBackup[]):
 });
 
 /**
- * Which of the stored backups make room for newer ones. The newest that is known to be whole always stays, and without one
- * all of them do: whatever they are, there is nothing better.
+ * Which of the stored backups make room for newer ones. The newest one known to be whole always stays; if there is none, all
+ * of them stay: whatever state they are in, there is nothing better.
  *
- *   newest ──────────────▶ oldest     keep = 3, w = whole, x = not, ? = nobody has looked
+ *   newest ──────────────▶ oldest     keep = 3, w = whole, x = not whole, ? = not checked
  *   w w w│w w              the last two go
  *   x x x│x w w            the last w and the fourth x go
  *   ? ? ?│? ?              none goes

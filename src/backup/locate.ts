@@ -6,13 +6,13 @@ import type { Location } from "./place.ts";
 
 export interface Surroundings {
   readonly s3: S3Access | null;
-  /** Folder for what is on its way to somewhere else. */
+  /** Folder in which a backup bound for elsewhere is staged. */
   readonly staging: string;
-  /** Of a disk that is written to, so much stays free. */
+  /** How much must stay free on a disk that is written to. */
   readonly leaveFreeBytes: number;
 }
 
-/** `TO` and `FROM` of the commands: a file, a folder or `s3://bucket/prefix`. @throws StartupError when it is none */
+/** The commands' `TO` and `FROM`: a file, a folder or `s3://bucket/prefix`. @throws StartupError when it is none of these */
 export function locate(text: string, { s3, staging, leaveFreeBytes }: Surroundings): Location {
   if (!text.startsWith("s3:")) return locateFolder(text, leaveFreeBytes);
   if (isBucketUrl(text)) return locateInBucket(text, s3, { folder: staging, leaveFreeBytes });

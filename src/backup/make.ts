@@ -9,26 +9,26 @@ import { createRest } from "./rest.ts";
 import { checkRoomForLog } from "./room.ts";
 
 export interface MakeOptions extends Pick<ArchiveOptions, "hasMasterKey" | "now" | "onProgress"> {
-  /** Those of the directory at this moment; looked at before the snapshot and after. */
+  /** The directory's current secrets; read before the snapshot and again after it. */
   readSecrets(): readonly PrivateFile[];
-  /** What belongs to a snapshot between two looks. */
+  /** The secrets that belong to a snapshot taken between the two reads. */
   secretsBetween(before: readonly PrivateFile[], after: readonly PrivateFile[]): readonly PrivateFile[];
   dataDir: string;
   place: Place;
   name: string;
-  /** Who can read it; nobody in particular: it is not encrypted. */
+  /** Who can read the backup; empty: it is not encrypted. */
   recipients: readonly string[];
-  /** On the data directory's disk, for its server. */
+  /** How much must stay free on the data directory's disk, for its server. */
   leaveFreeBytes: number;
   clock: Clock;
   signal: AbortSignal;
 }
 
-/** Of the time, so much is left to others. */
+/** The share of the time left to other work. */
 const restShare = 0.25;
 
 /**
- * Makes a backup of a data directory, also while a server runs on it.
+ * Makes a backup of a data directory, even while a server runs on it.
  * @throws StartupError with what to do; then nothing is left of it
  */
 export async function makeBackup(options: MakeOptions): Promise<{ manifest: Manifest; bytes: number }> {

@@ -1,16 +1,16 @@
 import * as v from "valibot";
 
-/** What a backup says of itself: the first file in it. */
+/** How a backup describes itself: the first file in it. */
 const model = v.object({
   format: v.literal(1),
   /** Of the program that made it. */
   version: v.string(),
   commit: v.string(),
-  /** Migrations that the database has been through. */
+  /** Number of migrations applied to the database. */
   schema: v.number(),
   createdAt: v.string(),
   databaseBytes: v.number(),
-  /** False: it is kept elsewhere, and a restore needs it. */
+  /** False: the key is kept elsewhere, and a restore needs it. */
   hasMasterKey: v.boolean(),
   books: v.object({
     tables: v.record(v.string(), v.number()),
@@ -23,10 +23,10 @@ const model = v.object({
 export type Manifest = v.InferOutput<typeof model>;
 
 export const manifestFile = "manifest.json";
-/** The last one, as `sha256sum` writes and reads it. */
+/** The last file in a backup, in the format that `sha256sum` writes and reads. */
 export const sumsFile = "SHA256SUMS";
 
-/** @throws Error when it is none of ours */
+/** @throws Error when it is not one of our manifests */
 export function parseManifest(text: string): Manifest {
   let found: unknown;
   try {

@@ -3,11 +3,11 @@ export interface Place {
   /** For people. */
   readonly name: string;
   /**
-   * Keeps one, which has its name only when it is whole and durable. One of the same name is replaced.
+   * Stores a backup. It gets its name only once it is whole and durable, and replaces one of the same name.
    * @returns its size
    */
   put(name: string, source: AsyncIterable<Uint8Array>): Promise<number>;
-  /** Those that were named by `backupName`, newest first. */
+  /** The backups named by `backupName`, newest first. */
   list(): Promise<StoredBackup[]>;
   read(name: string): AsyncIterable<Uint8Array>;
   remove(name: string): Promise<void>;
@@ -19,19 +19,19 @@ export interface StoredBackup {
   readonly createdAt: number;
 }
 
-/** A place, and which one there is meant; null: none in particular. */
+/** A place, and the backup meant there; null: none in particular. */
 export interface Location {
   readonly place: Place;
   readonly name: string | null;
 }
 
-/** `postrider-20261123T163008.123Z.tar.zst`, with `.age` when it is encrypted. They sort by time. */
+/** `postrider-20261123T163008.123Z.tar.zst`, plus `.age` when it is encrypted. The names sort by time. */
 export const backupName = (now: number, isEncrypted: boolean): string =>
   `postrider-${new Date(now).toISOString().replaceAll(/[-:]/g, "")}.tar.zst${isEncrypted ? ".age" : ""}`;
 
 const named = /^postrider-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d{3})Z\.tar\.zst(?:\.age)?$/;
 
-/** When a backup of that name was made; null when it is not one of ours. */
+/** When the backup with that name was made; null when the name is not one of ours. */
 export function timeInName(name: string): number | null {
   const [, year, month, day, hour, minute, second] = named.exec(name) ?? [];
   const at = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);

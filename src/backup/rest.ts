@@ -1,12 +1,12 @@
 import { type Clock, sleep } from "../lib/clock.ts";
 
-/** Called between two pieces of work. @throws the signal's reason once it has come */
+/** Called between two pieces of work. @throws the signal's reason once it has been aborted */
 export type Rest = () => Promise<void>;
 
-/** Shorter ones are added up: no timer is as short. */
+/** Shorter pieces of work are added up, because no timer is that precise. */
 const shortestWorkMs = 5;
 
-/** @param share of the time, which is left to others */
+/** @param share of the time that is left to other work */
 export function createRest({ clock, signal, share }: { clock: Clock; signal: AbortSignal; share: number }): Rest {
   let restedAt = clock.monotonicMs();
   return async () => {

@@ -2,8 +2,8 @@ import { StartupError } from "../domain/errors.ts";
 import { freeBytesOf } from "../lib/free-bytes.ts";
 
 /**
- * A server on the same disk takes no events below its floor, so a backup stops before that.
- * @param bytes are about to be written
+ * A server on the same disk refuses events once free space falls below its floor, so a backup stops before that.
+ * @param bytes about to be written
  * @throws StartupError when they do not fit
  */
 export function checkRoom(folder: string, bytes: number, leaveFreeBytes: number): void {
@@ -16,8 +16,8 @@ export function checkRoom(folder: string, bytes: number, leaveFreeBytes: number)
 }
 
 /**
- * The log of a running server grows for as long as a backup reads, wherever that is written to.
- * @throws StartupError when the server would soon take no events for it
+ * A running server's log grows for as long as a backup reads, wherever the backup is written.
+ * @throws StartupError when the server would soon refuse events because of it
  */
 export function checkRoomForLog(dataDir: string, leaveFreeBytes: number): void {
   const free = freeBytesOf(dataDir);

@@ -68,7 +68,7 @@ const toOutcome = ({ kind, name, at, tookMs, bytes, error }: BackupOutcome) => (
 const begun = v.object({ under_way: v.picklist(["backup", "verify"]) });
 const tag = "Operator";
 
-/** What the operator's page shows of backups, and can do. */
+/** What the operator's page shows about backups and can do with them. */
 export function backupRoutes({ backups, noteAct }: { backups: Backups; noteAct: NoteAct }): ErasedEndpoint[] {
   return [
     endpoint(

@@ -1,4 +1,4 @@
-/** Archives in the tar format (POSIX.1-1988, ustar; sizes of 8 GiB and more as GNU and POSIX programs write them). */
+/** Archives in the tar format (POSIX.1-1988, ustar; sizes of 8 GiB and more are written the way GNU and POSIX programs do). */
 
 const blockBytes = 512;
 const end = new Uint8Array(2 * blockBytes);
@@ -9,14 +9,14 @@ export interface TarEntry {
   /** At most 100 ASCII characters. */
   readonly name: string;
   readonly bytes: number;
-  /** Exactly as many bytes. */
+  /** Yields exactly `bytes` bytes. */
   chunks(): Iterable<Uint8Array>;
 }
 
 /** In seconds since the Unix epoch. */
 type Time = number;
 
-/** What is yielded is good until the next is asked for. */
+/** Each chunk is valid only until the next one is requested. */
 export function* writeTar(entries: Iterable<TarEntry>, at: Time): Generator<Uint8Array> {
   for (const { name, bytes, chunks } of entries) {
     yield headOf(name, bytes, at);
@@ -30,7 +30,7 @@ export function* writeTar(entries: Iterable<TarEntry>, at: Time): Generator<Uint
 const nameField = { at: 0, length: 100 };
 const sizeField = { at: 124, length: 12 };
 const sumField = { at: 148, length: 8 };
-/** The first size that has more than eleven octal digits. */
+/** The smallest size that needs more than eleven octal digits. */
 const firstLarge = 8 ** 11;
 
 function headOf(name: string, bytes: number, at: Time): Uint8Array {
@@ -57,7 +57,7 @@ function headOf(name: string, bytes: number, at: Time): Uint8Array {
 
 const sumOf = (head: Uint8Array): number => head.reduce((sum, byte) => sum + byte, 0);
 
-/** Takes the entries of an archive as they come. A chunk is good until it returns. */
+/** Receives the entries of an archive as they are read. A chunk is valid only until `take` returns. */
 export interface TarTaker {
   begin(name: string, bytes: number): void;
   take(chunk: Uint8Array): void;
@@ -66,12 +66,12 @@ export interface TarTaker {
 
 /**
  * Reads an archive to its end.
- * @throws Error when it is none, or is cut short
+ * @throws Error when it is not an archive, or is cut short
  */
 export async function readTar(source: AsyncIterable<Uint8Array>, taker: TarTaker): Promise<void> {
   const head = new Uint8Array(blockBytes);
   let headFilled = 0;
-  /** Of the entry that is being read, and of what fills its last block. */
+  /** Bytes left of the current entry, and of the padding that fills its last block. */
   let left = 0;
   let padding = 0;
   let hasEnded = false;

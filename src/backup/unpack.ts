@@ -14,9 +14,9 @@ import type { Rest } from "./rest.ts";
 import { checkRoom } from "./room.ts";
 import { readTar, type TarTaker } from "./tar.ts";
 
-/** All else that may be in one is small. */
+/** Every other file a backup may contain is small. */
 const mostSmallBytes = 2 ** 20;
-/** So much is written before the disk has to have it, and a commit of a server on the same disk waits until it has. */
+/** How much is written between syncs; a commit by a server on the same disk waits for a sync to finish. */
 const muchBytes = 16 * 2 ** 20;
 const littleBytes = 2 * 2 ** 20;
 const collectEveryBytes = 16 * 2 ** 20;
@@ -25,33 +25,33 @@ export interface UnpackOptions {
   source: AsyncIterable<Uint8Array>;
   /** For people. */
   from: string;
-  /** Is made, and gets the files. */
+  /** Is created, and receives the files. */
   folder: string;
-  /** Of age; for a backup that is encrypted. */
+  /** Age identities, for a backup that is encrypted. */
   identities: readonly string[];
-  /** Of these one opens the database, when its key is kept elsewhere; none: not known here. */
+  /** One of these opens the database when its key is kept elsewhere; none: the key is not known here. */
   masterKeys: readonly Uint8Array[];
-  /** Of the folder's disk. */
+  /** How much must stay free on the folder's disk. */
   leaveFreeBytes: number;
-  /** What to try in its place, if it is not whole. @default "another one" */
+  /** What to try instead if the backup is not whole. @default "another one" */
   instead?: string;
   signal: AbortSignal;
-  /** Others have something to do meanwhile, on the same disk too. @default nobody has: all goes as fast as it can */
+  /** Yields to other work, including on the same disk. @default none: runs as fast as it can */
   rest?: Rest;
   onProgress?(progress: { done: number; total: number }): void;
 }
 
 export interface Unpacked extends CopyCheck {
   readonly manifest: Manifest;
-  /** Names of the secrets that were in it. */
+  /** Names of the secrets in the backup. */
   readonly secrets: readonly string[];
-  /** Whether the master key has opened the database. */
+  /** Whether the database was opened with a master key. */
   readonly hasOpened: boolean;
 }
 
 /**
  * Restores a backup into a folder and checks it there: its checksums, its database, its books.
- * @throws StartupError when it is no backup, cannot be read, is cut short, or does not hold what its checksums say
+ * @throws StartupError when it is not a backup, cannot be read, is cut short, or does not match its checksums
  */
 export async function unpack(options: UnpackOptions): Promise<Unpacked> {
   const { source, from, folder, identities, instead = "another one", signal, rest, onProgress } = options;
@@ -124,7 +124,7 @@ function readMasterKey(folder: string, name: string): Uint8Array {
   return Buffer.from(text, "hex");
 }
 
-/** Writes entries as files, and knows their checksums. */
+/** Writes entries as files and keeps track of their checksums. */
 function createFiles(
   folder: string,
   {
@@ -160,7 +160,7 @@ function createFiles(
       done += chunk.length;
       const hasPassed = (bytes: number) => Math.floor(before / bytes) < Math.floor(done / bytes);
       if (hasPassed(syncEveryBytes)) fdatasyncSync(file);
-      // The collector does not see how much memory the chunks behind their small objects take.
+      // The garbage collector does not see how much memory the chunks hold behind their small objects.
       if (hasPassed(collectEveryBytes)) Bun.gc(true);
       if (name === databaseEntry) onDatabase(done, total);
     },
@@ -180,7 +180,7 @@ function createFiles(
   return {
     ...taker,
     close,
-    /** @throws Error when something is missing, or is not what it was */
+    /** @throws Error when something is missing or does not match its checksum */
     finish(): { manifest: Manifest; secrets: string[] } {
       for (const needed of [manifestFile, databaseEntry, sumsFile]) {
         if (!sums.has(needed)) throw new Error(`${needed} is missing`);

@@ -8,22 +8,22 @@ import { createRest } from "./rest.ts";
 import { type Unpacked, type UnpackOptions, unpack } from "./unpack.ts";
 
 export interface VerifyOptions extends Omit<UnpackOptions, "folder" | "rest"> {
-  /** Where the temporary folder is made; as much room as the database takes is needed there. */
+  /** Where the temporary folder is created; it needs as much room as the database takes. */
   parent: string;
   clock: Clock;
 }
 
-/** Of the time, so much is left to others: what is written here is as much as the database. */
+/** The share of the time left to other work: this writes as much as the whole database. */
 const restShare = 0.6;
 
-/** Room is given back in pieces, with pauses: to free gigabytes at once holds up the commits of a server on the same disk. */
+/** Space is freed in pieces, with pauses: freeing gigabytes in one go holds up the commits of a server on the same disk. */
 const freedBytes = 32 * 2 ** 20;
 const freedPauseMs = 10;
 
 const prefix = "postrider-verify-";
 const staleMs = 24 * 60 * 60_000;
 
-/** Restores a backup into a temporary folder, and checks it there. @throws StartupError as `unpack` */
+/** Restores a backup into a temporary folder and checks it there. @throws StartupError as `unpack` */
 export async function verifyBackup({ parent, clock, ...options }: VerifyOptions): Promise<Unpacked> {
   let folder: string;
   try {
@@ -50,7 +50,7 @@ async function shrink(path: string, clock: Clock): Promise<void> {
   }
 }
 
-/** What is left of a process that was killed: older by a day than ours, by the disk's own time. */
+/** Removes what a killed process left behind: folders a day older than ours, judged by the disk's own timestamps. */
 function removeStale(parent: string, own: string): void {
   const madeAt = (folder: string) => statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
   for (const name of readdirSync(parent).filter((name) => name.startsWith(prefix))) {
