@@ -3,23 +3,23 @@ import type { Clock } from "../lib/clock.ts";
 import { isSameSecret } from "../lib/same-secret.ts";
 
 /**
- * The operator's session in a browser (rules, section 17): a cookie that says until when it holds, signed, so that every
- * server that shares the secret takes it. The operator token is part of what is signed: with another one all sessions end.
- * No script reads the cookie, no other site's page sends it, and it goes to the operator's paths alone.
+ * The operator's session in a browser (rules, section 17): a signed cookie that carries its own expiry, so every server that
+ * shares the secret accepts it. The signature covers the operator token too, so a new token ends all sessions. No script can
+ * read the cookie, no other site's page can send it, and it is sent only to the operator's paths.
  */
 export interface BrowserSessions {
-  /** `Set-Cookie` of a new session, and when that ends, in ms since the Unix epoch. */
+  /** `Set-Cookie` for a new session, and when the session ends, in ms since the Unix epoch. */
   begin(): { cookie: string; expiresAt: number };
-  /** `Set-Cookie` that makes the browser forget it. */
+  /** `Set-Cookie` that makes the browser delete the cookie. */
   end(): string;
   isOpen(headers: Headers): boolean;
 }
 
 export interface BrowserSessionDeps {
   secret: Uint8Array;
-  /** Read each time, because it can be rotated. */
+  /** Read on each use, because it can be rotated. */
   operatorToken(): string;
-  /** Base address of the server, as it is known outside. */
+  /** Base address of the server as seen from outside. */
   publicUrl(): string;
   clock: Pick<Clock, "now">;
 }
@@ -36,7 +36,7 @@ export function createBrowserSessions({
   clock,
 }: BrowserSessionDeps): BrowserSessions {
   const isSecure = () => publicUrl().startsWith("https:");
-  // A browser takes a name with this prefix over TLS alone (RFC 6265bis, section 4.1.3.1).
+  // A browser accepts a name with this prefix only over TLS (RFC 6265bis, section 4.1.3.1).
   const name = () => (isSecure() ? `__Secure-${cookieName}` : cookieName);
 
   const sign = (expires: string) =>
@@ -70,7 +70,7 @@ export function createBrowserSessions({
   };
 }
 
-/** Of the `Cookie` field (RFC 6265, section 4.2.1). */
+/** The value of a cookie in a `Cookie` field (RFC 6265, section 4.2.1). */
 function valueIn(field: string, name: string): string | null {
   for (const pair of field.split(";")) {
     const at = pair.indexOf("=");

@@ -20,7 +20,7 @@ const example = {
   note: null,
 };
 
-/** What `postrider config` would say here, of the server that runs. */
+/** What `postrider config` would print here, for the server that is running. */
 export const configRoutes = (settings: readonly SettingInForce[]): ErasedEndpoint[] => [
   endpoint(
     {

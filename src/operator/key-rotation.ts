@@ -30,32 +30,32 @@ import type { MasterKeys } from "./master-keys.ts";
  * Replaces the master key of a store that is in use.
  *
  *   every server has the new key ─▶ `vault_check` is sealed with it, the former one in it ─▶ all seal with the new key
- *     ─▶ what is left is sealed anew, in steps ─▶ a walk finds nothing more, and has waited for what was under way
+ *     ─▶ what is left is resealed, in steps ─▶ a walk finds nothing more, and has waited for what was under way
  *     ─▶ `vault_check` without the former key
  *
- * How far it is stands in the store, so a server that was killed goes on as it starts, and where there are several another one
- * does at once. Two that do it at the same time compare what they find.
+ * Progress is recorded in the store: a server that was killed resumes when it restarts, and where there are several servers,
+ * another one takes over right away. Two that work at the same time compare what they find.
  */
 export interface KeyRotation {
   /** @throws unavailable `master_key_missing`, `master_key_not_made`, `master_key_overtaken`, `storage_unavailable`; then nothing has changed */
   begin(): Promise<KeyRotationStanding>;
   standing(): KeyRotationStanding;
-  /** The store's key may be another one. */
+  /** Called when the store's key may have changed. */
   adopt(): void;
-  /** Resolves when this server seals with the store's key. */
+  /** Resolves once this server seals with the store's key. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface KeyRotationStanding {
   readonly isUnderWay: boolean;
-  /** By this server, of the rotation under way or the last one. */
+  /** By this server, in the rotation under way or the most recent one. */
   readonly resealed: number;
-  /** Values that no key opens. They stay as they are. */
+  /** Values that no key opens. They are left as they are. */
   readonly damaged: number;
   /** Where the master key belongs on this server. */
   readonly file: string;
-  /** False: it is in the next file still, as this server could not replace `file`. */
+  /** False: the key is still in the next file, because this server could not replace `file`. */
   readonly isInPlace: boolean;
 }
 
@@ -63,11 +63,11 @@ export interface KeyRotationDeps {
   store: Pick<Store, "sealedValues" | "reseal" | "keyCheck" | "replaceKeyCheck">;
   keys: MasterKeys;
   contexts: SealedContexts;
-  /** What has to outlive a master key. */
+  /** Secrets that have to outlive the given master key. */
   outliving(masterKey: Uint8Array): KeptSecrets;
   /** Tells the other servers which keys this one has. Never rejects. */
   announce(): Promise<void>;
-  /** Whether the work in the background is this server's. */
+  /** Whether this server does the background work. */
   mayRun(): boolean;
   clock: Pick<Clock, "after" | "monotonicMs">;
   log: Log;
@@ -76,12 +76,12 @@ export interface KeyRotationDeps {
 }
 
 /**
- * A value that was sealed with the former key may be on its way to the store, or was read and is about to be written back. So
- * the last walk begins when whatever was under way has ended.
+ * A value sealed with the former key may still be on its way to the store, or may have been read and be about to be written
+ * back. So the last walk begins only once everything that was under way has ended.
  */
 export const settleMs = 20_000;
 
-/** Rows in one go: a few milliseconds. */
+/** Rows per step: a few milliseconds of work. */
 const chunk = 100;
 const pausePerWork = 2;
 const failurePauseMs = 3000;
@@ -105,7 +105,7 @@ const newWalk = (): Walk => ({ place: 0, after: beforeAll, found: 0, damaged: 0 
 
 interface FoundCheck {
   readonly row: Uint8Array;
-  /** What it is sealed with. */
+  /** The key that the row is sealed with. */
   readonly key: Uint8Array;
   readonly kept: KeptSecrets;
 }
@@ -114,7 +114,7 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
   const { store, keys, contexts, clock, log, mayRun, announce } = deps;
   const { vault } = keys;
   const restMs = deps.settleMs ?? settleMs;
-  /** Of the rotation under way. */
+  /** The key being replaced; null when no rotation is under way. */
   let former: Uint8Array | null = null;
   let mustAdopt = false;
   let isOurs = false;
@@ -125,7 +125,7 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
   let restsUntil = 0;
   let cancelWake = () => {};
 
-  /** Null: the store is not looked at. @throws unavailable when no key here opens it */
+  /** Null: the store does not check its master key. @throws unavailable when no key here opens the row */
   async function readCheck(): Promise<FoundCheck | null> {
     const row = await store.keyCheck();
     if (row === null) return null;
@@ -139,7 +139,7 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
     );
   }
 
-  /** Takes over what the store says. @throws as `readCheck` */
+  /** Adopts what the store says. @throws as `readCheck` */
   async function adoptNow(): Promise<void> {
     mustAdopt = false;
     try {
@@ -172,7 +172,7 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
   async function step(): Promise<"more" | "idle"> {
     if (mustAdopt) await adoptNow();
     if (former === null) return "idle";
-    // Whoever has the work in the background goes on when the one that began it has died.
+    // If the server that began the rotation has died, the one that does the background work carries on.
     if (!isOurs && !mayRun()) return wakeIn(askAgainMs);
     if (phase === "resting") {
       const leftMs = restsUntil - clock.monotonicMs();
@@ -201,7 +201,7 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
   async function endWalk(): Promise<"more" | "idle"> {
     damaged = walk.damaged;
     if (phase === "looking" && walk.found === 0) return retire();
-    // Until then somebody may seal with the former key.
+    // Until then another server may still seal with the former key.
     if (phase === "sealing" && !(await replaceCheck((kept) => kept))) return wakeIn(failurePauseMs);
     phase = "resting";
     restsUntil = clock.monotonicMs() + restMs;
@@ -215,7 +215,7 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
     return "more";
   }
 
-  /** If every server seals with the new key. False also when another rotation has overtaken this one. */
+  /** Succeeds only if every server seals with the new key. Also false when another rotation has overtaken this one. */
   async function replaceCheck(change: (kept: KeptSecrets) => KeptSecrets): Promise<boolean> {
     const found = await readCheck();
     if (found === null || !isSame(found.key, vault.key) || formerKeyIn(found.kept) === null) {
@@ -273,7 +273,7 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
       await announce();
       const kept = withFormerKey({ ...deps.outliving(before), ...found.kept }, before);
       const is = createVault(next).seal(toVaultCheck(kept), vaultCheckContext);
-      // Whatever becomes of it: the store says which key holds.
+      // Whatever comes of it, the store says which key is in force.
       mustAdopt = true;
       const outcome = await store
         .replaceKeyCheck(found.row, is, { keyId: keyIdOf(next), by: "known" })

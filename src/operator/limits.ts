@@ -3,7 +3,7 @@ import type { AuditDetail } from "../domain/audit.ts";
 import type { OwnLimits } from "../domain/limits.ts";
 import { jsonObject } from "../http/validation.ts";
 
-/** The limits of one account as the operator sets and sees them. One more is a line in each of these. */
+/** The limits of one account as the operator sets and sees them. A new limit takes one line in each of the objects below. */
 
 const limit = (most: number) => limitWith(most, "or null for what the plan includes");
 
@@ -14,7 +14,7 @@ function limitWith(most: number, otherwise: string) {
 
 const limits = {
   events_per_month: limit(1_000_000_000_000),
-  // Each event has a record for each of them.
+  // Each event has a record for each webhook.
   webhooks: limit(100),
 };
 
@@ -57,7 +57,7 @@ export const toLimits = (own: OwnLimits): v.InferOutput<typeof shownLimits> => (
   storage_bytes: own.ownStorageBytes,
 });
 
-/** Those that are named. */
+/** Only the limits that the body names. */
 export const fromLimits = (body: v.InferOutput<typeof setLimitsBody>): Partial<OwnLimits> => ({
   ...(body.events_per_month !== undefined && { ownEventsPerMonth: body.events_per_month }),
   ...(body.webhooks !== undefined && { ownWebhooks: body.webhooks }),
@@ -66,7 +66,7 @@ export const fromLimits = (body: v.InferOutput<typeof setLimitsBody>): Partial<O
   ...(body.storage_bytes !== undefined && { ownStorageBytes: body.storage_bytes }),
 });
 
-/** What an entry about it says. */
+/** How an audit entry describes the change. */
 export const limitsDetail = (body: v.InferOutput<typeof setLimitsBody>): AuditDetail =>
   Object.fromEntries(
     Object.entries(body).flatMap(([name, value]) => (value === undefined ? [] : [[name, value ?? "default"]])),

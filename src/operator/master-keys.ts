@@ -5,25 +5,25 @@ import type { Log } from "../lib/log.ts";
 import { createKeyring, type Keyring, type Vault } from "../lib/vault.ts";
 import { keyIdOf } from "../secrets.ts";
 
-/** The master keys that this server has: in its memory, and in its files. */
+/** The master keys that this server has, in memory and in its files. */
 export interface MasterKeys {
   readonly vault: Keyring;
   /** Names of the files, for people. */
   readonly files: { readonly current: string; readonly next: string };
-  /** Learns what has been put into the files since. */
+  /** Picks up keys that have been put into the files since. */
   look(): void;
-  /** Whether the file of the key in use has it. If not, somebody has to put it there. */
+  /** Whether the current file holds the key in use. If not, somebody has to put it there. */
   isInPlace(): boolean;
-  /** Looks, and says by their ids which keys it has: first the one that it seals with. */
+  /** Looks, and lists the ids of the keys it has, starting with the one it seals with. */
   announced(): string;
-  /** The key that is to be the next one; made where there is none. @throws unavailable `master_key_not_made` */
+  /** The key that comes next; generated if there is none yet. @throws unavailable `master_key_not_made` */
   next(): Uint8Array;
-  /** This key is the store's: seals with it from now on, and has it where a start looks for it. */
+  /** Makes this key, which is now the store's, the one to seal with, and puts it where the next start looks for it. */
   use(key: Uint8Array): void;
 }
 
 export interface MasterKeysDeps {
-  /** That of the start. */
+  /** The one the server started with. */
   masterKey: Uint8Array;
   home: Pick<Home, "masterKeyFiles">;
   log: Log;
@@ -32,7 +32,7 @@ export interface MasterKeysDeps {
 export function createMasterKeys({ masterKey, home: { masterKeyFiles: files }, log }: MasterKeysDeps): MasterKeys {
   const vault = createKeyring(masterKey);
   const said = new Set<string>();
-  /** Once each: it is looked for again and again. */
+  /** Each message once, because the files are looked at again and again. */
   const warn = (message: string) => {
     if (!said.has(message)) log.write("warn", "storage.warning", { message });
     said.add(message);
@@ -89,8 +89,8 @@ export function createMasterKeys({ masterKey, home: { masterKeyFiles: files }, l
 const isSame = (found: Uint8Array | null, key: Uint8Array) => found !== null && Buffer.compare(found, key) === 0;
 
 /**
- * A server that has been out of touch may have missed that the key was replaced: what it sealed now might be opened by
- * nobody later.
+ * A server that has been out of touch may have missed that the key was replaced: what it sealed now, nobody might be able to
+ * open later.
  */
 export const sealedWhile = (isInTouch: () => boolean, vault: Vault): Vault => ({
   open: vault.open,

@@ -5,9 +5,9 @@ import type { NodeLease, NodeStanding } from "../store/node-lease.ts";
 
 export interface NodeRouteDeps {
   lease: Pick<NodeLease, "nodes">;
-  /** Whether others can serve the same database. */
+  /** Whether other servers can serve the same database. */
   isShared: boolean;
-  /** This server, for when it is the only one that there can be. */
+  /** This server, for when it is the only one there can be. */
   self: { readonly name: string; readonly since: number; listener(): string };
 }
 

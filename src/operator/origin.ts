@@ -1,7 +1,7 @@
 import type { Origin } from "../domain/audit.ts";
 import { operatorUserHeader } from "./user-header.ts";
 
-/** The command line says which user of the machine runs it; anybody else is who has the token, or has signed in with it. */
+/** The command line says which of the machine's users runs it; anyone else has the token, or has signed in with it. */
 export function operatorOrigin({ headers, address }: { headers: Headers; address: string }): Origin & { via: string } {
   return { actor: "operator", via: viaOf(headers), address };
 }

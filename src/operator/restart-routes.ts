@@ -3,8 +3,8 @@ import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
 import { failure } from "../http/error-models.ts";
 
 /**
- * Starts a successor (`handover.ts`). Resolves when it is ready and this server begins to leave.
- * @throws DomainError when it cannot be, and this server goes on
+ * Starts a successor (`handover.ts`). Resolves once the successor is ready and this server begins to leave.
+ * @throws DomainError when it cannot start, and this server carries on
  */
 export type Restart = () => Promise<{ readonly pid: number; readonly version: string }>;
 

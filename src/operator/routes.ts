@@ -30,7 +30,7 @@ export interface OperatorRouteDeps {
   log: Log;
   noteAct: NoteAct;
   sessions: Pick<Sessions, "view">;
-  /** Makes a new operator token; from then on the old one is refused. */
+  /** Generates a new operator token; from then on the old one is refused. */
   rotateToken(): string;
   apiKeys: Pick<ApiKeys, "rotate">;
   signingKeys: Pick<SigningKeys, "rotateSecret">;
@@ -110,11 +110,11 @@ const reason = v.pipe(v.string(), v.trim(), v.maxLength(500, "must be at most 50
 
 const changed = { description: "The updated account.", schema: record, example: exampleRecord };
 
-/** What only the operator of the server may do (rules, section 13). The commands `postrider tenant …` call it. */
+/** What only the operator of the server may do (rules, section 13). The `postrider tenant …` commands call it. */
 export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
   const { store, storageBytes, clock, accounts, apiKeys, signingKeys, sessions, log, noteAct, rotateToken } = deps;
 
-  /** The private halves of Ed25519 keys never leave the server, so they need not end. */
+  /** The private halves of Ed25519 keys never leave the server, so they can stay. */
   async function endKeys(tenant: Tenant, origin: Origin): Promise<void> {
     await apiKeys.rotate(tenant, 0, origin);
     await signingKeys.rotateSecret(tenant, origin, 0);
@@ -421,7 +421,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
 
 const noLimits = () => invalidField("", `must name at least one of ${Object.keys(setLimitsExample).join(", ")}`);
 
-/** What the operator changes is in the log with who did it. */
+/** Logs every change by the operator, with who made it. */
 function withActor(endpoint: ErasedEndpoint, log: Log): ErasedEndpoint {
   return {
     ...endpoint,

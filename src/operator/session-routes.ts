@@ -18,11 +18,11 @@ export interface OperatorSessionRouteDeps {
   limits: Limits;
   log: Log;
   noteAct: NoteAct;
-  /** Told of every wrong token, with the address that it came from. */
+  /** Called for every wrong token, with the address it came from. */
   onWrongToken(address: string): void;
 }
 
-/** As of an account from one address (rules, section 4). */
+/** The same as for sign-ins to an account from one address (rules, section 4). */
 const failures: Limit = {
   name: "failed operator sign-ins by address",
   most: 10,
@@ -40,7 +40,7 @@ export function operatorSessionRoutes(deps: OperatorSessionRouteDeps): ErasedEnd
   const tell = (act: string, address: string) =>
     log.write("info", "operator.acted", { act, tenantId: null, by: browserName, address });
 
-  /** Counted before it is compared and taken back when it was right: a thousand guesses at once must not all find room. */
+  /** Counts before comparing and takes it back when the token was right: a thousand concurrent guesses must not all get in. */
   async function check(token: string, address: string): Promise<void> {
     const count = [{ limit: failures, key: clientKey(address) }];
     const turn = await limits.take(count);

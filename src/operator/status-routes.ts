@@ -20,7 +20,7 @@ export interface StatusRouteDeps {
 
 const tag = "Operator";
 
-/** More are no help: whoever has so many looks for what they have in common. */
+/** Listing more does not help: with this many failing, one looks for what they have in common. */
 const mostFailing = 200;
 
 const status = v.object({
@@ -103,7 +103,7 @@ const toRecord = (webhook: FailingWebhook) => ({
   disabled_at: webhook.disabledAt === null ? null : formatIso(webhook.disabledAt),
 });
 
-/** How the server fares, for the operator's page (rules, section 17). */
+/** How the server is doing, for the operator's page (rules, section 17). */
 export function statusRoutes({ metrics, store, clock, startedAt, paused }: StatusRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(

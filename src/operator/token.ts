@@ -2,15 +2,15 @@ import { unavailable } from "../domain/errors.ts";
 import type { Home } from "../home.ts";
 import type { Log } from "../lib/log.ts";
 
-/** What the operator authenticates with; another one from the moment in which it is rotated. */
+/** What the operator authenticates with; a different value from the moment it is rotated. */
 export interface OperatorToken {
   current(): string;
-  /** @throws unavailable `storage_unavailable` when it cannot be written; then the old one holds */
+  /** @throws unavailable `storage_unavailable` when it cannot be written; then the old one stays valid */
   rotate(): string;
 }
 
 export interface OperatorTokenDeps {
-  /** That of the start. */
+  /** The one the server started with. */
   initial: string;
   home: Pick<Home, "rotateOperatorToken">;
   log: Log;

@@ -1,2 +1,2 @@
-/** With this the commands of the operator say which user of the machine runs them, for the log. It proves nothing. */
+/** With this header, the operator's commands tell the log which of the machine's users runs them. It proves nothing. */
 export const operatorUserHeader = "postrider-operator";
