@@ -1,15 +1,15 @@
 import { parseArgs } from "node:util";
 import { nearest } from "../lib/nearest.ts";
 
-/** A command as it is typed: what the parser accepts and what the help shows. */
+/** A command's form: what the parser accepts and what the help shows. */
 export interface CommandForm {
   /** `["tenant", "show"]`. */
   readonly words: readonly string[];
-  /** Names of what must follow, such as `ID`. */
+  /** Names of the required operands, such as `ID`. */
   readonly operands: readonly string[];
-  /** What a shell offers for operands, by their names. */
+  /** Completions a shell offers for operands, by operand name. */
   readonly operandChoices?: Readonly<Record<string, readonly string[]>>;
-  /** Name of what may follow the operands, any number of words. */
+  /** Name for any further words that may follow the operands. */
   readonly restName?: string;
   readonly flags: readonly Flag[];
 }
@@ -17,9 +17,9 @@ export interface CommandForm {
 export interface Flag {
   /** With its dashes. */
   readonly name: string;
-  /** What stands for its value in the help; without it the flag is a switch. */
+  /** Placeholder for its value in the help; without it the flag is a switch. */
   readonly value?: string;
-  /** What a shell offers for its value; there may be others. */
+  /** Completions a shell offers for its value; other values may be valid too. */
   readonly choices?: readonly string[];
   readonly doc: string;
 }
@@ -31,7 +31,7 @@ export interface Arguments<Form extends CommandForm> {
   readonly flags: ReadonlyMap<string, string>;
 }
 
-/** The command line has a mistake; the message is one line that ends with the nearest valid form. */
+/** A mistake in the command line; the message is one line that ends with the nearest valid form. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
@@ -41,8 +41,8 @@ export const spell = ({ words, operands }: Pick<CommandForm, "words" | "operands
   ["postrider", ...words, ...operands].join(" ");
 
 /**
- * Reads a command line: words, then operands and flags in any order (`--flag value` or `--flag=value`); after `--` all
- * is operand. No words at all mean the form of `serve`.
+ * Reads a command line: words, then operands and flags in any order (`--flag value` or `--flag=value`); everything after
+ * `--` is an operand. No words at all mean the form of `serve`.
  * @throws UsageError
  */
 export function parseArguments<Form extends CommandForm>(
@@ -57,13 +57,13 @@ export function parseArguments<Form extends CommandForm>(
       form.flags.map(({ name, value }) => [name.slice(2), { type: value === undefined ? "boolean" : "string" }]),
     ),
     tokens: true,
-    // It would refuse in words of its own, without the nearest valid form.
+    // Strict mode would refuse in its own words, without the nearest valid form.
     strict: false,
   });
   const flags = new Map<string, string>();
   for (const token of tokens) {
     if (token.kind !== "option") continue;
-    // Not the token's name: `-port` would be `-p` and three more, and is meant as `--port`.
+    // Not the token's name: `-port` would be parsed as `-p` and three more, but is meant as `--port`.
     const [name = ""] = args[token.index]?.split("=") ?? [];
     const flag = findFlag(name, form);
     if (flags.has(flag.name)) throw new UsageError(`${flag.name} is given twice. Try: ${spellFlag(flag)} once`);

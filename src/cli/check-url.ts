@@ -17,16 +17,16 @@ import { exitCode, type Io } from "./io.ts";
 import { createStyle } from "./style.ts";
 import { formatTable, plainText } from "./table.ts";
 
-/** What the server would say of a webhook URL, and why. */
+/** What the server would say about a webhook URL, and why. */
 interface Report {
   url: string;
   allowed: boolean;
   mode: "local" | "public";
-  /** The rule that refuses the URL, the name's resolution or one of its addresses. */
+  /** The rule that refuses the URL, its name's resolution or one of its addresses. */
   rule: string | null;
   /** One sentence. */
   reason: string;
-  /** What would be dialled; none when the URL is refused as text, or a proxy dials. */
+  /** What would be dialled; empty when the URL is refused as text, or a proxy dials. */
   addresses: AddressReport[];
 }
 
@@ -83,7 +83,7 @@ async function judge(input: string, config: Config, policy: AddressPolicy): Prom
   return { url: input, mode, ...judgeAddresses(found, asText.url, policy) };
 }
 
-/** One address that is refused refuses the URL: a name must not lead to the inside some of the time. */
+/** A single refused address refuses the URL: a name must not lead to the internal network some of the time. */
 function judgeAddresses(addresses: readonly string[], url: URL, policy: AddressPolicy) {
   const verdicts = addresses.map((address) => ({ address, verdict: policy.checkAddress(address, url) }));
   const refused = verdicts.find(({ verdict }) => !verdict.ok)?.verdict;
@@ -98,7 +98,7 @@ function judgeAddresses(addresses: readonly string[], url: URL, policy: AddressP
 
 const ruleOf = (verdict: AddressVerdict) => (verdict.ok ? null : verdict.rule);
 
-/** The addresses that a delivery would find; text when it would find none. */
+/** The addresses that a delivery would find; a string with the reason when it would find none. */
 async function addressesOf(url: URL, { dnsServers }: Config): Promise<readonly string[] | string> {
   const literal = literalIn(url.hostname);
   if (literal !== undefined) return [literal];

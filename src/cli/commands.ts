@@ -31,7 +31,7 @@ import { configCommand } from "./show-config.ts";
 import { tenantCommands } from "./tenant.ts";
 import { versionCommand } from "./version.ts";
 
-/** In the order of the help. */
+/** In the order in which the help lists them. */
 export const commands: readonly Command[] = [
   serveCommand,
   configCommand,

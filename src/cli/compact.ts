@@ -21,7 +21,7 @@ it is stopped, the database stays as it is.`,
   async run({ flags }, io) {
     const { dataDir: folder, databaseUrl, masterKeyFile } = loadConfig(io.env, flags);
     if (databaseUrl !== null) throw new StartupError(onPostgres);
-    // Nothing is made where there is nothing: it would be the wrong folder.
+    // Creates nothing where there is no data: it would be the wrong folder.
     if (!(masterKeyFile === null ? masterKeyIsIn(folder) : existsSync(folder))) {
       throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
     }
@@ -32,7 +32,7 @@ it is stopped, the database stays as it is.`,
       ended.abort();
     });
     const startedAt = clock.monotonicMs();
-    // With its lock: no server runs on it.
+    // Holding its lock proves that no server runs on it.
     const dataDir = openDataDir(folder, io.err, { masterKeyFile, isShared: false });
     try {
       const compacted = await compactStore({

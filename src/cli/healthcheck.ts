@@ -6,13 +6,13 @@ import { type Answer, call } from "./http-client.ts";
 import { exitCode } from "./io.ts";
 import { dialable, runningServer } from "./operator-client.ts";
 
-/** A server that needs longer for an answer is not to be sent events. */
+/** A server that takes longer to answer should not be sent events. */
 const patienceMs = 3000;
 
-/** Those that decide where the server listens. */
+/** The settings that decide where the server listens. */
 const ownFlags: readonly string[] = ["--host", "--port", "--public-url", "--data-dir"];
 
-/** For machines that have nothing else with which to ask: an image without a shell. */
+/** For environments that have no other means to ask: an image without a shell. */
 export const healthcheckCommand: Command = {
   words: ["healthcheck"],
   operands: [],

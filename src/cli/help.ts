@@ -9,7 +9,7 @@ import type { Command } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createStyle, type Style } from "./style.ts";
 
-/** The help of every command and of every setting, made from what the parsers themselves read. */
+/** Help on every command and setting, generated from what the parsers themselves read. */
 export function createHelpCommand(all: () => readonly Command[]): Command {
   return {
     words: ["help"],
@@ -25,7 +25,7 @@ export function createHelpCommand(all: () => readonly Command[]): Command {
   };
 }
 
-/** Whether a server that is started here sells anything. Where that cannot be told, help leaves out nothing. */
+/** Whether a server started here sells anything. Where that cannot be determined, the help leaves nothing out. */
 function isSelling({ env }: Pick<Io, "env">): boolean {
   try {
     return loadConfig(env, new Map()).payments.kind !== "off";
@@ -89,7 +89,7 @@ function page(command: Command, style: Style): string {
   ].join("\n");
 }
 
-/** Breaks at spaces. */
+/** Breaks lines at spaces. */
 function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";

@@ -7,7 +7,7 @@ export interface Call {
   headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   body?: unknown;
-  /** Until its answer is whole. @default as long as it goes on, with pauses of half a minute at most */
+  /** Deadline for the whole answer. @default as long as it keeps coming, with pauses of at most half a minute */
   withinMs?: number;
 }
 
@@ -18,12 +18,12 @@ export interface Answer {
   json: unknown;
 }
 
-/** A server of ours on this machine answers at once or not at all. */
+/** One of our own servers on this machine answers immediately or not at all. */
 const timeoutMs = 30_000;
 
 /**
- * One request to a server on this machine. By `node:http`, because `fetch` would hand it to a proxy of the environment;
- * and any certificate will do, because the connection never leaves the machine and a certificate names the public host.
+ * One request to a server on this machine. Uses `node:http`, because `fetch` would send it through the environment's proxy,
+ * and accepts any certificate, because the connection never leaves the machine while a certificate names the public host.
  */
 export function call(url: string, { method = "GET", headers = {}, body, withinMs }: Call = {}): Promise<Answer> {
   const content = body === undefined ? undefined : Buffer.from(JSON.stringify(body));

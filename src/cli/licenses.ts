@@ -4,7 +4,7 @@ import { StartupError } from "../domain/errors.ts";
 import type { Command } from "./command.ts";
 import { exitCode } from "./io.ts";
 
-/** The build embeds `dist/about` under its last name; among the sources it is where `bun run build` leaves it. */
+/** The build embeds `dist/about` under its last name; in the source tree it is where `bun run build` leaves it. */
 const places = [join(import.meta.dir, "about"), join(import.meta.dir, "../../dist/about")];
 
 export const licensesCommand: Command = {

@@ -3,7 +3,7 @@ import { type Command, dataDirFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient } from "./operator-client.ts";
 
-/** `postrider mail test`: by the running server, so it is that one's settings and network that are tried. */
+/** `postrider mail test`: sent by the running server, so that its settings and network are what is tested. */
 export const mailTestCommand: Command = {
   words: ["mail", "test"],
   operands: ["ADDRESS"],

@@ -35,7 +35,7 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
     const url = isBack ? databaseUrl : to.url;
     if (url === null)
       throw new UsageError("The way back needs POSTRIDER_DATABASE_URL. Try: set it to the database to leave");
-    // Nothing is made where there is nothing: it would be the wrong folder.
+    // Creates nothing where there is no data: it would be the wrong folder.
     if (!isBack && !(masterKeyFile === null ? masterKeyIsIn(folder) : existsSync(folder))) {
       throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
     }
@@ -51,7 +51,7 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
       signal = given;
       ended.abort();
     });
-    // With its lock: no server runs on it, and no other move.
+    // Holding its lock proves that no server runs on it, and no other move.
     const dataDir = openDataDir(folder, isBack ? () => {} : io.err, { masterKeyFile, isShared: false });
     try {
       if (!isBack && dataDir.failsPending()) {

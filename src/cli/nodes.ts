@@ -16,7 +16,7 @@ interface ListedNode {
   readonly answering: boolean;
 }
 
-/** `postrider nodes`: the servers that share the database, as the one of this data directory sees them. */
+/** `postrider nodes`: the servers that share the database, as this data directory's server sees them. */
 export const nodesCommand: Command = {
   words: ["nodes"],
   operands: [],

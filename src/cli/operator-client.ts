@@ -8,7 +8,7 @@ import { operatorUserHeader } from "../operator/user-header.ts";
 import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
 
-/** Speaks to the server that runs on a data directory, with that directory's operator token. */
+/** Talks to the server running on a data directory, using that directory's operator token. */
 export interface OperatorClient {
   /** @throws StartupError with the server's own words when it refuses */
   send(method: string, path: string, body?: unknown): Promise<unknown>;
@@ -38,13 +38,13 @@ export function createOperatorClient(dataDir: string): OperatorClient {
   };
 }
 
-/** What listens on the port of a server that has died may be anybody's, and the token is not for them. */
+/** If the server has died, anyone may be listening on its port now, and must not be given the token. */
 export function runningServer(dataDir: string): Whereabouts | null {
   const server = readServerFile(dataDir);
   return server !== null && isAlive(server) ? server : null;
 }
 
-/** By number where it has no name, as in a container; the runtime then calls every user "unknown". */
+/** By number if the user has no name, as in a container; the runtime then calls every user "unknown". */
 function userName(): string {
   try {
     const { username, uid } = userInfo();
@@ -65,7 +65,7 @@ function isAlive({ pid }: Whereabouts): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It lives, and belongs to another user.
+    // The process is alive, and belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
@@ -79,7 +79,7 @@ function readToken(dataDir: string): string {
   }
 }
 
-/** "Every interface" can be listened on everywhere, but not be dialled everywhere. */
+/** "All interfaces" can be listened on everywhere, but not dialled everywhere. */
 export const dialable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 
 const isRefused = (error: unknown) =>

@@ -5,7 +5,7 @@ import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient, runningServer } from "./operator-client.ts";
 
-/** `postrider operator token`: from the data directory, whether or not a server runs on it. */
+/** `postrider operator token`: reads the data directory, whether or not a server runs on it. */
 export const tokenCommand: Command = {
   words: ["operator", "token"],
   operands: [],
@@ -22,7 +22,7 @@ refused.`,
   },
 };
 
-/** `postrider operator rotate-token`: through the running server, so that it stops accepting the old one at once. */
+/** `postrider operator rotate-token`: goes through the running server, so that it stops accepting the old one immediately. */
 export const rotateTokenCommand: Command = {
   words: ["operator", "rotate-token"],
   operands: [],

@@ -15,26 +15,26 @@ import {
 import type { Io } from "./io.ts";
 
 export interface Preparation {
-  /** Where the server keeps what it stores, and its secrets. */
+  /** Where the server keeps its data and its secrets. */
   config: Pick<Config, "dataDir" | "databaseUrl" | "masterKeyFile" | "checkpoints">;
   clock: Clock;
   log: Log;
   io: Pick<Io, "progress">;
-  /** A person watches: the line of progress is enough. */
+  /** Somebody is watching, so the progress line is enough. */
   isWatched: boolean;
   /** False: an earlier database is upgraded without a way back. */
   takesSnapshot: boolean;
-  /** Ends it; the next start goes on. */
+  /** Interrupts it; the next start carries on. */
   signal: AbortSignal;
 }
 
-/** So often an upgrade is in the log. */
+/** How often an upgrade is logged. */
 const logEveryMs = 5_000;
 
 /**
- * What may take long before the server is built: the predecessor that is ending is waited for, and a database of an earlier
- * program upgraded.
- * @returns null when it was ended by the signal
+ * Whatever may take long before the server is built: waiting for a predecessor that is ending, and upgrading the database of
+ * an earlier version.
+ * @returns null when the signal ended it
  * @throws StartupError with what to do
  */
 export async function prepareData(preparation: Preparation): Promise<DataDir | null> {
@@ -42,14 +42,14 @@ export async function prepareData(preparation: Preparation): Promise<DataDir | n
   const onWaiting = ({ pid }: { pid: number }) => log.write("info", "server.waiting", { forProcess: pid });
   const said = new Set<string>();
   const warn = (message: string) => {
-    // While it waits it looks again and again.
+    // While it waits, it checks again and again, so each message is logged once.
     if (!said.has(message)) log.write("warn", "storage.warning", { message });
     said.add(message);
   };
   const place = { masterKeyFile: config.masterKeyFile, isShared: config.databaseUrl !== null };
   const entered = await enterDataDir(config.dataDir, { place, clock, signal, warn, onWaiting });
   const dataDir = entered && afterRotation(entered, config, log);
-  // What is shared is upgraded as it is opened: whoever comes first does so, and others may be using it.
+  // A shared database is upgraded when it is opened, by whichever server comes first, while others may be using it.
   if (dataDir === null || place.isShared) return dataDir;
   const report = createUpgradeReport(preparation);
   try {
@@ -72,7 +72,7 @@ export async function prepareData(preparation: Preparation): Promise<DataDir | n
   return null;
 }
 
-/** A rotation of the master key that was interrupted at its end is ended: its key takes the place of the former one. */
+/** Finishes a master key rotation that was interrupted at its end: the new key takes the place of the former one. */
 function afterRotation(dataDir: DataDir, config: Preparation["config"], log: Log): DataDir {
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
   const files = keyFilesOf(dataDir.path, config.masterKeyFile);
@@ -99,7 +99,7 @@ function createUpgradeReport({ clock, log, io, isWatched }: Pick<Preparation, "c
   let latest: UpgradeProgress | null = null;
   let cancelTimer = () => {};
 
-  /** By the clock and not by what happens: an index of many rows is a single step. */
+  /** Goes by the clock, not by progress: an index over many rows is a single step. */
   function logRegularly(progress: UpgradeProgress): void {
     log.write("info", "storage.upgrading", { message: describeUpgrade(progress) });
     if (!isWatched) cancelTimer = clock.after(logEveryMs, () => logRegularly(latest ?? progress));

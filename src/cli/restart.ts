@@ -8,7 +8,7 @@ import { exitCode } from "./io.ts";
 import { createOperatorClient } from "./operator-client.ts";
 
 const lookEveryMs = 50;
-/** Attempts in flight get 8 s to end, and what follows takes less than a second. */
+/** Attempts in flight get 8 s to finish, and what follows takes less than a second. */
 const patienceMs = 30_000;
 
 export const restartCommand: Command = {
@@ -38,7 +38,7 @@ one goes on. On Linux.`,
   },
 };
 
-/** The one that was announced, or another one that was started in its place. @returns its number */
+/** The announced successor, or another one that was started in its place. @returns its process id */
 async function successorThatServes(
   dataDir: string,
   { before, announced }: { before: number | null; announced: number },

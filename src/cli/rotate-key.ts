@@ -13,7 +13,7 @@ import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createOperatorClient, runningServer } from "./operator-client.ts";
 
-/** `postrider rotate-key`: another master key, by the server that runs, or without one. */
+/** `postrider rotate-key`: replaces the master key, through the running server or without one. */
 export const rotateKeyCommand: Command = {
   words: ["rotate-key"],
   operands: [],
@@ -79,11 +79,11 @@ async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: C
 }
 
 function rotateAlone(folder: string, masterKeyFile: string | null, isJson: boolean, io: Io): number {
-  // Nothing is made where there is nothing: it would be the wrong folder.
+  // Creates nothing where there is no data: it would be the wrong folder.
   if (!masterKeyIsIn(folder) && !(masterKeyFile !== null && existsSync(folder))) {
     throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
   }
-  // With its lock: no server runs on it.
+  // Holding its lock proves that no server runs on it.
   const dataDir = openDataDir(folder, io.err, { masterKeyFile, isShared: false });
   try {
     const { path, secrets } = dataDir;

@@ -4,10 +4,10 @@ import type { Command } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
 import { serveCommand } from "./serve.ts";
 
-/** Runs one command line, without the program's name. What the operator can mend is one line on standard error. */
+/** Runs one command line, without the program's name. Errors the operator can fix are one line on standard error. */
 export async function runCommand(argv: readonly string[], io: Io): Promise<number> {
   try {
-    // The modules of the other commands are a tenth of a start: one of the server does without them.
+    // The modules of the other commands take a tenth of the start-up time, and the server does not need them.
     const commands = startsServer(argv) ? [serveCommand] : (await import("./commands.ts")).commands;
     const { form, operands, flags } = parseArguments(translate(argv, commands), commands);
     return await form.run({ operands, flags }, io);
@@ -25,7 +25,7 @@ const startsServer = (argv: readonly string[]): boolean =>
   (argv[0] === undefined || argv[0] === "serve" || argv[0].startsWith("-")) &&
   !argv.some((word) => isHelp(word) || isVersion(word));
 
-/** What every program understands: `--version`, `--help`, and `--help` behind a command. */
+/** What every program understands: `--version`, `--help`, and `--help` after a command. */
 function translate(argv: readonly string[], commands: readonly Command[]): readonly string[] {
   if (isVersion(argv[0] ?? "")) return ["version"];
   const end = argv.indexOf("--");

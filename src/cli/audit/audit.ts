@@ -36,7 +36,7 @@ const queryFlags: readonly Flag[] = [
   { name: "--size", value: "N", doc: "Entries on a page, 1 to 1000; 50 by default." },
 ];
 
-/** `postrider audit`: who did what on the server of the data directory, the newest first. */
+/** `postrider audit`: who did what on the data directory's server, newest first. */
 export const auditCommand: Command = {
   words: ["audit"],
   operands: [],
@@ -54,7 +54,7 @@ erased with it; what the operator did with it stays.`,
   },
 };
 
-/** The filters of the API have the names of the flags. */
+/** The API's filters are named like the flags. */
 function queryOf(flags: ReadonlyMap<string, string>, now: number): URLSearchParams {
   const query = new URLSearchParams();
   for (const { name } of queryFlags) {

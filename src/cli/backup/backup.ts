@@ -114,13 +114,13 @@ names is not in it.`,
   },
 };
 
-/** It is there all the same, and may be whole. */
+/** The backup exists all the same, and may be whole. */
 const notVerified = (backup: string) => (error: unknown) => {
   if (!(error instanceof StartupError)) throw error;
   throw new StartupError(`${backup} was made, and could not be verified: ${error.message}`, { cause: error });
 };
 
-/** Who can read it; of those that are encrypted this process too, which may have to verify it. */
+/** Who can read the backup. If it is encrypted, this process is a recipient too, because it may have to verify it. */
 async function newIdentityFor(recipients: readonly string[]): Promise<{ recipients: string[]; identities: string[] }> {
   const [first] = recipients;
   if (first === undefined) return { recipients: [], identities: [] };

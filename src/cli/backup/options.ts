@@ -37,7 +37,7 @@ export function readIdentities(flags: ReadonlyMap<string, string>): string[] {
   }
 }
 
-/** The master key that is kept elsewhere, and one that is to take its place; none: it is in the backup, if anywhere. */
+/** The master key kept elsewhere, and one that is to take its place; none: the key is in the backup, if anywhere. */
 export function readMasterKeysElsewhere({ masterKeyFile }: Pick<Config, "masterKeyFile">): Uint8Array[] {
   if (masterKeyFile === null) return [];
   const [key, next] = [masterKeyFile, `${masterKeyFile}.next`].map(readKey);
@@ -64,7 +64,7 @@ export interface FoundBackup {
   readonly instead: string;
 }
 
-/** A backup that is there: the one that is named, or the newest of its place. @throws StartupError when there is none */
+/** An existing backup: the named one, or the newest of its place. @throws StartupError when there is none */
 export async function findBackup(from: string, config: Config): Promise<FoundBackup> {
   const { place, name }: Location = locate(from, {
     s3: config.s3,
@@ -83,7 +83,7 @@ export async function findBackup(from: string, config: Config): Promise<FoundBac
   };
 }
 
-/** Ends what runs at the first signal, which it then knows. */
+/** Aborts on the first signal, and remembers which one it was. */
 export function interruptible(io: Io): { signal: AbortSignal; given(): EndSignal } {
   const ended = new AbortController();
   let signal: EndSignal = "SIGTERM";

@@ -12,18 +12,18 @@ import { createServerClient } from "./server.ts";
 import { openSession } from "./session.ts";
 import { readCredentials, warnOfPlainHttp } from "./sign-in.ts";
 
-/** An account that is signed in, for commands that ask a server and end. */
+/** A signed-in account, for commands that make requests to a server and exit. */
 export interface Account {
   /** The server's base address. */
   readonly url: string;
-  /** Repeats for half a minute while the server is away. */
+  /** Retries for half a minute while the server is away. */
   readonly call: Call;
-  /** As `call`, for as long as it takes. */
+  /** Like `call`, but retries for as long as it takes. */
   readonly callPatiently: Call;
   readonly callOnce: CallOnce;
   /** Where the server shows an event. */
   linkTo(eventId: string): string;
-  /** Aborts when the person asks for the end. */
+  /** Aborts when the user asks to stop. */
   readonly signal: AbortSignal;
 }
 
@@ -33,12 +33,12 @@ export interface AccountDeps {
   flags: ReadonlyMap<string, string>;
 }
 
-/** A person waits. */
+/** Short, because a person is waiting. */
 const patienceMs = 30_000;
 
 /**
- * Signs in and does what there is to do.
- * @returns its exit code, or that of the signal that has ended it
+ * Signs in and runs the command's work.
+ * @returns its exit code, or that of the signal that ended it
  * @throws StartupError with what to do
  */
 export async function withAccount(

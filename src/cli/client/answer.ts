@@ -3,28 +3,28 @@ import { plainText } from "../table.ts";
 import { TemporaryFailure } from "./failure.ts";
 import type { Reply, ServerClient } from "./server.ts";
 
-/** What an answer says, for the commands that are clients. */
+/** Reads answers, for the commands that are clients. */
 
-/** A text field of an answer's object; null when it has none of that name. */
+/** A text field of an answer's object; null when there is no such field. */
 export function textIn(json: unknown, name: string): string | null {
   if (typeof json !== "object" || json === null || !Object.hasOwn(json, name)) return null;
   const value = json[name as keyof typeof json] as unknown;
   return typeof value === "string" ? value : null;
 }
 
-/** The server's own words, fit for a terminal; null when something else has answered. */
+/** The server's own words, made safe for a terminal; null when something else has answered. */
 function wordsIn(json: unknown): string | null {
   const words = textIn(json, "message");
   return words === null ? null : plainText(words);
 }
 
-/** Of answers that mean "not now": a proxy's 502 and 504 leave open whether the request came through. */
+/** Statuses that mean "not now"; a proxy's 502 and 504 leave open whether the request got through. */
 const temporaryStatuses: readonly number[] = [429, 502, 503, 504];
 
 /** The failure that an answer stands for when repeating the request may succeed; null when it will not. */
 export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
   const { status, json, retryAfterMs } = reply;
-  // This one lasts to the end of the month.
+  // The quota stays exceeded until the end of the month.
   if (!temporaryStatuses.includes(status) || textIn(json, "code") === "quota_exceeded") return null;
   const words = wordsIn(json);
   return new TemporaryFailure(`answered ${status}${words === null ? "" : ` (${words})`}`, {
@@ -34,8 +34,8 @@ export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
 }
 
 /**
- * For an answer that nothing can be done with: the message and what to do.
- * @param remedy where the message itself does not say it
+ * For an answer that is final: the message and what to do.
+ * @param remedy what to do when the message itself does not say it
  */
 export function refusalOf(server: Pick<ServerClient, "url">, reply: Reply, remedy?: string): StartupError {
   const words = wordsIn(reply.json);

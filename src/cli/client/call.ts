@@ -14,8 +14,8 @@ export interface CallDeps {
 type Method = "GET" | "POST" | "DELETE";
 
 /**
- * One request as the account that is signed in, repeated for as long as the patience lasts.
- * @throws TemporaryFailure when that is over
+ * Makes one request as the signed-in account, repeated for as long as the patience lasts.
+ * @throws TemporaryFailure when the patience runs out
  */
 export type Call = (method: Method, path: string, body?: unknown) => Promise<Reply>;
 
@@ -31,9 +31,9 @@ export function createCall({ server, session, patience }: CallDeps): Call {
 }
 
 /**
- * As `Call`, for what must not happen twice: a request that may have arrived is not repeated, and neither is one that came
- * too soon after others.
- * @param doubt what to say then, and what to try
+ * Like `Call`, for requests that must not take effect twice: one that may have arrived is not repeated, nor is one that was
+ * rate limited.
+ * @param doubt what to say in that case, and what to try
  * @throws StartupError with the doubt; TemporaryFailure
  */
 export type CallOnce = (method: Method, path: string, body: unknown, doubt: string) => Promise<Reply>;

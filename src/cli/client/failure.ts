@@ -1,7 +1,7 @@
 import { isDistrust, readFailure } from "../../delivery/network/no-response.ts";
 import type { NoResponseCause } from "../../domain/failure.ts";
 
-/** A retry may succeed: no connection, or a server that says "not now". */
+/** A failure that a retry may overcome: no connection, or a server that says "not now". */
 export class TemporaryFailure extends Error {
   override readonly name = "TemporaryFailure";
 
@@ -11,7 +11,7 @@ export class TemporaryFailure extends Error {
     readonly details: {
       /** How long the server asks to wait; null when it does not say. */
       retryAfterMs: number | null;
-      /** Whether the request may have had its effect all the same. */
+      /** Whether the request may have taken effect all the same. */
       mayHaveArrived: boolean;
     },
   ) {
@@ -22,13 +22,13 @@ export class TemporaryFailure extends Error {
 /** Why there was no answer, in a few words. */
 export function wordsFor(error: unknown): string {
   const code = codeOf(error);
-  // These name the proxy's status, which is what its user needs.
+  // These messages name the proxy's status, which is what the proxy's user needs.
   if (code === "ERR_PROXY_TUNNEL" && error instanceof Error) return asClause(error.message);
   const { cause, detail } = readFailure(error, false);
   return ownWords[code] ?? detail ?? causeWords[cause] ?? "connection failed";
 }
 
-/** Before a byte was sent. */
+/** Whether it failed before a byte was sent. */
 export const isBeforeSending = (error: unknown): boolean =>
   ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ERR_PROXY_TUNNEL", "EPROTO"].includes(codeOf(error)) || isDistrust(error);
 

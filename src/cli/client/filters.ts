@@ -3,16 +3,16 @@ import { formatIso } from "../../lib/iso-time.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import { parseMoment } from "./moment.ts";
 
-/** What lists of events are narrowed by. The flag of a filter is its field with two dashes. */
+/** A filter that narrows lists of events. Its flag is its field with two dashes. */
 export interface Filter {
   /** Its name in the API. */
   readonly field: string;
   readonly value: string;
   readonly choices?: readonly string[];
   readonly doc: string;
-  /** What it means for a replay; null: replays are not narrowed by it. */
+  /** What it means for a replay; null: it does not apply to replays. */
   readonly docOfReplays: string | null;
-  /** What the API takes for what was typed; without it, the very text. @throws UsageError */
+  /** Turns the typed text into what the API takes; without it, the text is sent as typed. @throws UsageError */
   read?(text: string, flag: string, now: number): string | number;
 }
 
@@ -65,7 +65,7 @@ export const filters: readonly Filter[] = [
   },
 ];
 
-/** Filters that are given, by their names in the API. */
+/** The given filters, by their names in the API. */
 export type Filtering = Readonly<Record<string, string | number>>;
 
 export const replayFilters: readonly Filter[] = filters.flatMap((filter) =>
@@ -90,7 +90,7 @@ export function readFilters(flags: ReadonlyMap<string, string>, from: readonly F
   );
 }
 
-/** What is none is for the server to refuse. */
+/** Anything but a whole number is left for the server to refuse. */
 function wholeNumberOr(text: string): string | number {
   return /^\d{1,9}$/.test(text) ? Number(text) : text;
 }

@@ -1,6 +1,6 @@
 import type { EndSignal, Io } from "../io.ts";
 
-/** The reason with which a command's own requests and pauses end when the person, or the system, asks it to. */
+/** The reason with which a command's own requests and pauses end when the user, or the system, asks it to stop. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
 

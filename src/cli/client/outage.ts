@@ -4,7 +4,7 @@ import type { Outage } from "./patience.ts";
 
 /**
  * Reports once that the server is unavailable and once that it is back, however many retries lie in between.
- * @param forMs for how long that is; without it, for ever
+ * @param forMs how long requests are retried; without it, for ever
  */
 export function createOutage(url: string, io: Pick<Io, "err">, forMs?: number): Outage {
   const howLong = forMs === undefined ? "until it works" : `for ${formatDuration(forMs)}`;

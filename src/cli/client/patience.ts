@@ -1,23 +1,23 @@
 import type { Clock } from "../../lib/clock.ts";
 import { TemporaryFailure } from "./failure.ts";
 
-/** Told when requests begin to fail for now, and when they succeed again. */
+/** Notified when requests begin to fail temporarily, and when they succeed again. */
 export interface Outage {
   /** @param waitMs until the next try */
   began(failure: TemporaryFailure, waitMs: number): void;
   ended(): void;
 }
 
-/** Runs an attempt until it does not end in a `TemporaryFailure`. */
+/** Repeats an attempt until it ends in anything but a `TemporaryFailure`. */
 export type Patience = <T>(attempt: () => Promise<T>) => Promise<T>;
 
 export interface PatienceOptions {
   clock: Clock;
-  /** Ends the waiting, which then throws its reason. */
+  /** Ends the waiting, which then throws the signal's reason. */
   signal: AbortSignal;
   outage: Outage;
   /**
-   * How long, from the first failure, the attempt is repeated; then the last failure is thrown.
+   * How long the attempt is repeated, counted from the first failure; after that, the last failure is thrown.
    * @default for ever
    */
   forMs?: number;
@@ -27,8 +27,8 @@ const firstPauseMs = 500;
 const longestPauseMs = 10_000;
 
 /**
- * The pause before the next try after `failures` in a row: it doubles, and half of it is chance, so that clients whom one
- * outage has cut off do not all come back in the same moment.
+ * The pause before the next try after `failures` in a row: it doubles each time, and half of it is random, so that clients
+ * cut off by the same outage do not all come back at the same moment.
  */
 export function pauseAfter(failures: number, random = Math.random): number {
   const full = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures - 1, 10));

@@ -7,7 +7,7 @@ import { isBeforeSending, TemporaryFailure, wordsFor } from "./failure.ts";
 
 export interface Reply {
   readonly status: number;
-  /** The very text of the body. */
+  /** The body's text, unchanged. */
   readonly text: string;
   /** The body's value; null when it has none or is not JSON. */
   readonly json: unknown;
@@ -19,9 +19,9 @@ export interface Reply {
   readonly serverTime: number | null;
 }
 
-/** An answer that goes on. */
+/** An answer whose body is streamed. */
 export interface OpenStream {
-  /** Its body as it comes. @throws as `call` */
+  /** The body as it arrives. @throws as `call` */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
@@ -33,18 +33,18 @@ export interface CallOptions {
   timeoutMs?: number;
 }
 
-/** A server anywhere, as any client speaks to it: by `fetch`, so through the proxy of the environment. */
+/** A server anywhere, reached as any client would: by `fetch`, and so through the environment's proxy. */
 export interface ServerClient {
   /** Its base address, for messages. */
   readonly url: string;
   /**
    * One request and its whole answer.
-   * @throws TemporaryFailure without an answer; StartupError when the server's certificate is not trusted; the reason of
+   * @throws TemporaryFailure when there is no answer; StartupError when the server's certificate is not trusted; the reason of
    * the client's signal
    */
   call(method: string, path: string, options?: CallOptions): Promise<Reply>;
   /**
-   * One GET whose answer is read as it comes if it is a 200.
+   * One GET whose answer is streamed if it is a 200.
    * @param signal ends it; the body then throws its reason
    * @throws as `call`
    */
@@ -62,7 +62,7 @@ export interface ServerClientOptions {
 }
 
 export function createServerClient({ url, clock, signal }: ServerClientOptions): ServerClient {
-  // A proxy elsewhere would look for this server on its own machine.
+  // A proxy on another machine would look for this server on its own.
   const direct = isLoopbackHost(new URL(url).hostname);
 
   const request = (path: string, { token, headers }: CallOptions, init: RequestInit & { signal: AbortSignal }) =>
@@ -73,9 +73,9 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
         ...(token !== undefined && { Authorization: `Bearer ${token}` }),
         ...headers,
       },
-      // A password must not follow to wherever an answer points.
+      // A password must not be sent on to wherever a redirect points.
       redirect: "manual",
-      // Said so that no environment unsays it.
+      // Explicit, so that no environment variable can turn it off.
       tls: { rejectUnauthorized: true },
       ...(direct && { proxy: false }),
     });
@@ -93,7 +93,7 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
     };
   }
 
-  /** A signal of this request that the client's own ends too. `AbortSignal.any` would never let go of the client's. */
+  /** A signal for this request that the client's own also aborts. `AbortSignal.any` would never detach from the client's. */
   function createLimit(): { controller: AbortController; release(): void } {
     const controller = new AbortController();
     const onAbort = () => controller.abort(signal.reason);

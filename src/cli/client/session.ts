@@ -6,25 +6,25 @@ import type { Patience } from "./patience.ts";
 import type { Reply, ServerClient } from "./server.ts";
 
 export interface Credentials {
-  /** A session that exists already. */
+  /** An existing session. */
   readonly token: string | null;
-  /** With these, a session that has ended is followed by another. */
+  /** With these, a session that has ended is replaced by a new one. */
   readonly login: { readonly loginId: string; readonly password: string } | null;
 }
 
-/** A session that outlives its tokens: it is renewed while it can be, and begun again where there is a password. */
+/** A session that outlives its tokens: it is renewed while possible, and begun again where there is a password. */
 export interface Session {
   readonly tenantId: string;
-  /** The server's clock as the session was opened; null when it does not say. */
+  /** The server's clock when the session was opened; null when the server does not say. */
   readonly serverTime: number | null;
   /** The token in use. */
   token(): string;
   /**
-   * Another token than this one, which the server has refused.
+   * Another token to use in place of this one, which the server has refused.
    * @throws StartupError when there is none to be had
    */
   replace(refused: string): Promise<string>;
-  /** No further renewals. The session itself is left as it is. */
+  /** Stops further renewals. The session itself is left as it is. */
   close(): void;
 }
 
@@ -34,7 +34,7 @@ export interface SessionDeps {
   patience: Patience;
 }
 
-/** How long before its end a token is renewed: enough for a server that is being updated. */
+/** How long before it expires a token is renewed: long enough to outlast a server update. */
 const renewBeforeEndMs = 10 * 60_000;
 const renewAgainAfterMs = 60_000;
 
@@ -48,7 +48,7 @@ export async function openSession(
   let closed = false;
   let replacing: Promise<string> | null = null;
 
-  /** @param isNew just issued: then its own times tell its life, whatever this machine's clock says */
+  /** @param isNew just issued: then its own times tell how long it lives, whatever this machine's clock says */
   function use(token: string, isNew: boolean): string {
     current = token;
     const { exp, iat } = timesIn(token);
@@ -62,7 +62,7 @@ export async function openSession(
     if (!closed) cancelRenewal = clock.after(delayMs, () => void renewQuietly());
   }
 
-  /** Whatever fails here, the token still holds for a while, and its end is met by `replace`. */
+  /** If this fails, the token stays valid for a while, and `replace` deals with its expiry. */
   async function renewQuietly(): Promise<void> {
     try {
       const reply = await refresh();
@@ -79,7 +79,7 @@ export async function openSession(
     return reply;
   }
 
-  /** One at a time: several requests meet the end of a token at once. */
+  /** One replacement at a time: several requests run into an expired token together. */
   function replace(refused: string): Promise<string> {
     if (refused !== current) return Promise.resolve(current);
     replacing ??= begin().finally(() => {
@@ -124,7 +124,7 @@ export async function openSession(
   };
 }
 
-/** Makes a request with the session's token, and once more with another if that one is refused. */
+/** Makes a request with the session's token, and once more with a new token if that one is refused. */
 export async function withSession(
   session: Pick<Session, "token" | "replace">,
   request: (token: string) => Promise<Reply>,
@@ -153,7 +153,7 @@ function tokenIn(server: ServerClient, reply: Reply): string {
   return token;
 }
 
-/** What a token says of itself, in seconds; NaN where it says nothing. Only the server can tell whether it is genuine. */
+/** What a token says about itself, in seconds; NaN where it says nothing. Only the server can tell whether it is genuine. */
 function timesIn(token: string): { exp: number; iat: number } {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));

@@ -6,7 +6,7 @@ import type { Flag } from "../arguments.ts";
 import type { Io } from "../io.ts";
 import type { Credentials } from "./session.ts";
 
-/** Flags of a command that is a client of a server. Secrets are not among them: a process list shows flags. */
+/** Flags of a command that is a client of a server. Secrets are not among them, because a process list shows flags. */
 export const clientFlags: readonly Flag[] = [
   { name: "--server", value: "URL", doc: docOf(clientSettings.url) },
   { name: "--login", value: "ID", doc: docOf(clientSettings.login) },
@@ -16,13 +16,13 @@ function docOf({ doc, env, default: byDefault }: { doc: string; env: string; def
   return `${doc} (${env}${byDefault === "" ? "" : `; default ${byDefault}`})`;
 }
 
-/** What help says of signing in, in lines of at most 80 characters. */
+/** How the help explains signing in, in lines of at most 80 characters. */
 export const signInDetails = `Signs in with POSTRIDER_LOGIN (or --login) and POSTRIDER_PASSWORD, and prompts for
 whatever is missing. POSTRIDER_TOKEN, a session token, replaces both. The server may be
 remote: HTTPS_PROXY, HTTP_PROXY and NO_PROXY are honoured, and NODE_EXTRA_CA_CERTS
 names a PEM file with your own certificate authority.`;
 
-/** Who signs in, from the environment or the person at the terminal. @throws StartupError with what to do */
+/** Who signs in, from the environment or from the user at the terminal. @throws StartupError with what to do */
 export async function readCredentials(
   config: Pick<ClientConfig, "login" | "password" | "token">,
   io: Pick<Io, "ask" | "askSecretly">,
@@ -40,7 +40,7 @@ export async function readCredentials(
   return { token, login: { loginId, password } };
 }
 
-/** A password on its way over an open line is worth a word. */
+/** Warns about a password that would travel unencrypted. */
 export function warnOfPlainHttp(url: string, io: Pick<Io, "err">): void {
   const { protocol, hostname } = new URL(url);
   if (protocol === "https:" || isLoopbackHost(hostname)) return;

@@ -1,8 +1,8 @@
 import type { Completable, CompletableFlag, Form, Value } from "./completable.ts";
 
 /**
- * For bash from 3.2 on, as macOS has it: no associative arrays, no `mapfile`, and nothing of the package bash-completion. Names
- * and choices are words of letters, digits and dashes, so nothing in them has to be quoted.
+ * For bash 3.2 and later, because macOS ships 3.2: no associative arrays, no `mapfile`, and nothing from the bash-completion
+ * package. Names and choices consist of letters, digits and dashes, so nothing in them has to be quoted.
  */
 export function bashScript({ firsts, groups, forms, flagsOfNone }: Completable): string {
   const words = firsts.map(({ word }) => word).join(" ");

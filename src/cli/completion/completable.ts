@@ -3,12 +3,12 @@ import type { Command } from "../command.ts";
 
 /** The command line as a shell sees it. */
 export interface Completable {
-  /** What may come first: commands, and groups of them. */
+  /** What may come first: commands and command groups. */
   readonly firsts: readonly Choice[];
-  /** What may come second in a group. */
+  /** What may come second, after a group. */
   readonly groups: readonly { readonly first: string; readonly verbs: readonly Choice[] }[];
   readonly forms: readonly Form[];
-  /** Of the command that is meant when none is named. */
+  /** Flags of the command that runs when none is named. */
   readonly flagsOfNone: readonly CompletableFlag[];
 }
 
@@ -28,11 +28,11 @@ export interface Form {
 export interface CompletableFlag {
   readonly name: string;
   readonly says: string;
-  /** Null: it is a switch. */
+  /** Null: the flag is a switch. */
   readonly value: Value | null;
 }
 
-/** What is offered for a value: these words, paths of the machine, or nothing. */
+/** What is offered for a value: these words, paths on this machine, or nothing. */
 export interface Value {
   readonly name: string;
   readonly kind: "words" | "files" | "folders" | "any";
@@ -77,5 +77,5 @@ function offerFor(name: string, words: readonly string[]): Value {
   return { name, kind: name === "FILE" ? "files" : name === "DIR" ? "folders" : "any", words };
 }
 
-/** A menu has one line for each. */
+/** A completion menu has one line for each choice. */
 const firstSentence = (text: string): string => (text.split(/\.(?: |$)|\n/)[0] ?? "").replaceAll("`", "");

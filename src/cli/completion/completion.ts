@@ -10,7 +10,7 @@ import { zshScript } from "./zsh.ts";
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
 const shells = Object.keys(scripts);
 
-/** What a shell offers, made from what the parser of the command line itself reads. */
+/** Shell completion, generated from what the command-line parser itself reads. */
 export function createCompletionCommand(all: () => readonly Command[]): Command {
   return {
     words: ["completion"],

@@ -1,6 +1,6 @@
 import type { Completable, CompletableFlag, Form, Value } from "./completable.ts";
 
-/** For fish from 3.0 on. */
+/** For fish 3.0 and later. */
 export function fishScript({ firsts, groups, forms, flagsOfNone }: Completable): string {
   return [
     `# Completion of postrider for fish. In ~/.config/fish/config.fish: postrider completion fish | source

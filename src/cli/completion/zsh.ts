@@ -1,6 +1,6 @@
 import type { Choice, Completable, CompletableFlag, Form, Value } from "./completable.ts";
 
-/** For zsh with its completion system: sourced after `compinit`, or as a file `_postrider` in a folder of `fpath`. */
+/** For zsh with its completion system: sourced after `compinit`, or as a file `_postrider` in a folder on `fpath`. */
 export function zshScript({ firsts, groups, forms, flagsOfNone }: Completable): string {
   const names = groups.map(({ first }) => first).join("|");
   return `#compdef postrider
@@ -61,5 +61,5 @@ const actions: Readonly<Record<Value["kind"], string>> = { words: "", files: "_f
 const actionOf = ({ name, kind, words }: Value): string =>
   `:${name}:${kind === "words" ? `(${words.join(" ")})` : actions[kind]}`;
 
-/** Within a description, within single quotes. */
+/** Escaped for a description within single quotes. */
 const escaped = (text: string): string => text.replaceAll(/[\\[\]:$]/g, "\\$&").replaceAll("'", "'\\''");

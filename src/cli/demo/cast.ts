@@ -11,7 +11,7 @@ export interface Stage {
   clock: Clock;
 }
 
-/** Who a story is about: an account with a webhook, and all that verifies what comes to it. */
+/** The cast of a story: an account with a webhook, and everything needed to verify what reaches it. */
 export interface Cast extends Stage {
   client: DemoClient;
   token: string;
@@ -52,7 +52,7 @@ export async function setUp(stage: Stage): Promise<Cast> {
   return { ...stage, client, token, apiKey, keys };
 }
 
-/** @throws Error when a signature on what came in for one of the events does not hold @returns how many deliveries that were */
+/** @throws Error when a signature on a delivery of one of the events does not hold @returns how many deliveries there were */
 export async function verifySignatures(
   { narrator, receiver, keys, clock }: Cast,
   eventIds: readonly string[],

@@ -1,11 +1,11 @@
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { type Call, call } from "../http-client.ts";
 
-/** The demo speaks to its server as any client would: HTTP and the published interface, nothing else. */
+/** The demo talks to its server as any client would: over HTTP and the published interface, nothing else. */
 export interface DemoClient {
-  /** @throws Error in words for people when the status is not the expected one */
+  /** @throws Error worded for people when the status is not the expected one */
   send(method: string, path: string, expected: number, options?: { token?: string; body?: unknown }): Promise<unknown>;
-  /** Waits until the event's record has the state. @param patienceMs @default 15 s */
+  /** Waits until the event's record is in the given state. @param patienceMs @default 15 s */
   whenState(eventId: string, state: string, token: string, patienceMs?: number): Promise<EventRecord>;
 }
 
@@ -17,7 +17,7 @@ export interface EventRecord {
 }
 
 export const pollEveryMs = 20;
-/** The schedule of the demo takes a second; a machine under load gets some more. */
+/** The demo's schedule takes a second; a machine under load gets some more. */
 export const usualPatienceMs = 15_000;
 
 export function createDemoClient(base: string, clock: Clock): DemoClient {

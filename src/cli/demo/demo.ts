@@ -57,7 +57,7 @@ its deliveries when its lease has run out, after 20 seconds.`,
   },
 };
 
-/** Null: one server, with a folder of its own. @throws UsageError */
+/** Null: a single server, with a folder to itself. @throws UsageError */
 function sharedDatabaseFrom(flags: ReadonlyMap<string, string>): { url: string; count: number } | null {
   const url = flags.get(databaseFlag.name);
   const nodes = flags.get(nodesFlag.name);
@@ -124,7 +124,7 @@ async function demonstrate(folder: string, io: Io): Promise<number> {
   }
 }
 
-/** How the receiver answers: the story's three kinds of day. */
+/** How the receiver answers, for the three situations of the story. */
 function statusFor(eventType: string, nth: number): number {
   if (eventType === "order.paid") return nth <= 2 ? 503 : 200;
   if (eventType === "order.cancelled") return nth === 1 ? 400 : 200;

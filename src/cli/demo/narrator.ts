@@ -4,14 +4,14 @@ import { messageOf } from "../../lib/error-message.ts";
 import type { Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 
-/** Tells the story of the demo, a step a line, with the time that the step has taken. */
+/** Narrates the demo, one line per step, with the time that the step took. */
 export interface Narrator {
   chapter(title: string): void;
-  /** Runs one step and prints what it returns; prints why it failed, and throws it on. */
+  /** Runs one step and prints what it returns; on failure prints why, and rethrows. */
   step<T extends string | { said: string }>(label: string, run: () => T | Promise<T>): Promise<T>;
-  /** A line between the steps. */
+  /** Prints a line between the steps. */
   note(label: string, text: string): void;
-  /** Tells on a terminal, while it takes, what is waited for. */
+  /** On a terminal, shows what is being waited for while it takes. */
   waiting<T>(what: string, awaited: Promise<T>): Promise<T>;
   end(didHold: boolean, text: string): void;
 }

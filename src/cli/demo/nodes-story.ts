@@ -5,7 +5,7 @@ import type { DemoNode } from "./nodes.ts";
 import { signaturesInEach } from "./verify.ts";
 
 export interface NodesStage extends Omit<Stage, "base"> {
-  /** Two or more. One of them does not live to the end. */
+  /** Two or more. One of them is killed along the way. */
   nodes: readonly DemoNode[];
 }
 
@@ -13,19 +13,23 @@ interface NodesCast extends Cast {
   living: readonly DemoNode[];
 }
 
-/** What the others may take to go on with the work of one that was killed: its lease, and what a busy machine adds. */
+/** How long the others may take to continue the work of a killed server: its lease, and some more for a busy machine. */
 const takeoverPatienceMs = 60_000;
 
 const slowEventType = "order.shipped";
 
-/** How the receiver answers in this story: one kind of event not at all at first, so that it is under way for a while. */
+/** How the receiver answers in this story: one type of event gets no answer the first time, so it stays under way for a while. */
 export const nodesStatusFor = (eventType: string, nth: number): number | null =>
   eventType === slowEventType && nth === 1 ? null : 200;
 
 const eventsEach = 2;
 const eventsUnderWay = 3;
 
-/** One account, events by every server, and the death of one. @returns what was done, in words @throws Error when anything does not hold */
+/**
+ * One account, events through every server, and the death of one.
+ * @returns what was done, in words
+ * @throws Error when anything does not hold
+ */
 export async function tellNodesStory({ nodes, ...stage }: NodesStage): Promise<string> {
   const { narrator } = stage;
   const [first, victim] = nodes;
@@ -80,7 +84,7 @@ const clientOf = ({ clock }: Cast, { url }: DemoNode) => createDemoClient(url, c
 const inWords = (names: readonly string[]) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
 const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** What was saved at one of them holds at all of them, from the answer on. */
+/** What was saved at one server holds at all the others as soon as it has answered. */
 async function expectKnown(cast: NodesCast, first: DemoNode): Promise<void> {
   const { narrator, living, receiver } = cast;
   const others = living.filter((node) => node !== first);
@@ -124,7 +128,7 @@ async function whenReceived({ receiver, clock }: Cast, eventIds: readonly string
   }
 }
 
-/** Each record is asked for at another server. */
+/** Each record is requested from a different server. */
 async function expectDelivered(cast: NodesCast, eventIds: readonly string[], statuses: readonly number[]) {
   await cast.narrator.step("Delivered", async () => {
     await checkDelivered(cast, eventIds, statuses);
@@ -145,7 +149,7 @@ async function expectTakenOver(cast: NodesCast, eventIds: readonly string[], vic
   });
 }
 
-/** @param statuses what the receiver has answered; null: nothing, as its sender died, who could not log it either */
+/** @param statuses what the receiver answered; null: nothing, because the sender died, so it could not log the attempt either */
 async function checkDelivered(
   cast: NodesCast,
   eventIds: readonly string[],

@@ -5,29 +5,29 @@ import { createOperatorClient } from "../operator-client.ts";
 import { createFaults, type Faults } from "../selftest/rig/ledger.ts";
 import { type Server, startServer } from "../selftest/rig/server.ts";
 
-/** One of several servers on a database: this very program, as a process of its own. */
+/** One of several servers on a database: this same program, as a separate process. */
 export interface DemoNode {
   readonly name: string;
   readonly url: string;
   /** `kill -9`. */
   kill(): Promise<void>;
-  /** The names of those on the database, as this one knows them. */
+  /** The names of the servers on the database, as this one sees them. */
   listed(): Promise<string[]>;
 }
 
 export interface DemoNodes {
-  /** @throws Error with its own words when it does not start */
+  /** @throws Error in the server's own words when it does not start */
   start(name: string): Promise<DemoNode>;
-  /** Asks those that still run to end, and waits until they have. */
+  /** Asks the servers still running to end, and waits until they have. */
   stop(): Promise<void>;
-  /** Kills those that still run. */
+  /** Kills the servers still running. */
   kill(): Promise<void>;
-  /** What any of them has logged as an error, and ends that nobody asked for. */
+  /** Errors that any of them has logged, and exits that nobody asked for. */
   readonly faults: Faults;
 }
 
 export interface DemoNodesOptions {
-  /** For all that they keep on this machine. */
+  /** For everything they keep on this machine. */
   readonly folder: string;
   readonly databaseUrl: string;
   readonly masterKey: Uint8Array;

@@ -1,21 +1,21 @@
-/** One delivery as it came in: the bytes, not what a parser makes of them. */
+/** One delivery as it came in: the bytes themselves, not what a parser makes of them. */
 export interface Received {
   readonly eventId: string;
   readonly headers: Headers;
   readonly body: Uint8Array;
-  /** What it was answered; null: nothing, until its sender went away. */
+  /** The status it was answered with; null: no answer until its sender went away. */
   readonly status: number | null;
 }
 
-/** The tenant's side of the demo: a real HTTP server on loopback that keeps what it gets. */
+/** The tenant's side of the demo: a real HTTP server on loopback that keeps everything it receives. */
 export interface DemoReceiver {
   readonly url: string;
-  /** All that came in for an event, oldest first. */
+  /** Everything received for an event, oldest first. */
   received(eventId: string): readonly Received[];
   stop(): Promise<void>;
 }
 
-/** @param answer the status for the nth delivery (from 1) of an event of a type; null: none */
+/** @param answer the status for the nth delivery (from 1) of an event of a given type; null: no answer */
 export function startDemoReceiver(answer: (eventType: string, nth: number) => number | null): DemoReceiver {
   const all: Received[] = [];
   const received = (eventId: string) => all.filter((each) => each.eventId === eventId);

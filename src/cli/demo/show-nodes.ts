@@ -10,17 +10,17 @@ import { nodesStatusFor, tellNodesStory } from "./nodes-story.ts";
 import { type DemoReceiver, startDemoReceiver } from "./receiver.ts";
 
 export interface ShowNodesOptions {
-  /** Of an empty database. */
+  /** URL of an empty database. */
   url: string;
   count: number;
-  /** For all that the servers keep on this machine. */
+  /** For everything the servers keep on this machine. */
   folder: string;
   io: Io;
-  /** The exit code, when somebody wants it to end. */
+  /** Resolves with the exit code when the demo is asked to end. */
   interrupted: Promise<number>;
 }
 
-/** @returns the exit code @throws StartupError when the database is not to be had, with what to do */
+/** @returns the exit code @throws StartupError with what to do when the database cannot be used */
 export async function showNodes({ url, count, folder, io, interrupted }: ShowNodesOptions): Promise<number> {
   const startedAt = clock.monotonicMs();
   const narrator = createNarrator(io, clock);
@@ -76,7 +76,7 @@ async function tell({ database, nodes, receiver, narrator, count }: Play): Promi
   return sum;
 }
 
-/** @returns what is left of the demo, in words */
+/** @returns what remains of the demo, in words */
 async function giveBack(database: BorrowedDatabase, masterKey: Uint8Array): Promise<string> {
   const end = "The demo's servers have ended, and their folders are removed.";
   const isEmpty = await database.giveBack(masterKey).catch(() => false);

@@ -43,7 +43,7 @@ async function replay({ client, narrator, token }: Cast, eventId: string): Promi
   });
 }
 
-/** Waits for the record's state, and compares it, the log of attempts and what the receiver got. */
+/** Waits for the record's state, then checks it against the log of attempts and what the receiver got. */
 async function expectOutcome(
   cast: Cast,
   eventId: string,
@@ -64,7 +64,7 @@ async function expectOutcome(
   await verifySignatures(cast, [eventId]);
 }
 
-/** One letter changed in a body must spoil all three signatures: a check that accepts anything would prove nothing. */
+/** Changing one letter of a body must break all three signatures: a check that accepts anything would prove nothing. */
 async function refuseForgery({ narrator, receiver, keys, clock }: Cast, eventId: string): Promise<void> {
   await narrator.step("Forgery", () => {
     const [original] = receiver.received(eventId);

@@ -4,8 +4,8 @@ import { secretBytes } from "../../delivery/signature.ts";
 import type { Received } from "./receiver.ts";
 
 /**
- * Verifies a delivery as a receiver would, from what is published and with another implementation of Ed25519 than the one
- * that has signed: tweetnacl. What it returns is what does not hold; nothing when all does.
+ * Verifies a delivery as a receiver would: from what is published, and with a different Ed25519 implementation (tweetnacl)
+ * than the one that signed it. Returns what does not hold; nothing when everything does.
  */
 export interface VerifyingKeys {
   /** The tenant's JWK set: `kid` → the 32 bytes of the public key. */
@@ -14,7 +14,7 @@ export interface VerifyingKeys {
   readonly secret: string;
 }
 
-/** A signature of Standard Webhooks that is older is refused as a replay. */
+/** An older Standard Webhooks signature is refused as a replay. */
 const toleranceSeconds = 300;
 
 export function faultsOf(
@@ -46,7 +46,7 @@ export function faultsOf(
   return checks.filter(([, holds]) => !holds).map(([fault]) => fault);
 }
 
-/** Signatures in a delivery: `Service-Signature`, v1 and v1a. */
+/** Signatures in each delivery: `Service-Signature`, v1 and v1a. */
 export const signaturesInEach = 3;
 
 /** A JWK set (RFC 8037) as a map. */
@@ -60,7 +60,7 @@ const valuesOf = (signatures: readonly string[], scheme: string) =>
 
 function isSigned(bytes: Uint8Array, signature: string, key: Uint8Array): boolean {
   const raw = Buffer.from(signature, "base64");
-  // tweetnacl wants plain arrays of bytes, and throws on a signature of another length.
+  // tweetnacl wants plain byte arrays, and throws on a signature of a different length.
   return raw.length === nacl.sign.signatureLength && nacl.sign.detached.verify(new Uint8Array(bytes), raw, key);
 }
 

@@ -1,6 +1,6 @@
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
-/** Bytes for people, `1.5 GiB`. */
+/** A number of bytes for people: `1.5 GiB`. */
 export function formatBytes(bytes: number): string {
   let value = Math.max(0, bytes);
   let unit = 0;

@@ -27,7 +27,7 @@ import * as rules from "./rules.ts";
 
 const deepFlag = { name: "--deep", doc: "Look through every page of the database, however large and long." };
 
-/** `postrider doctor`: looks, and changes nothing. */
+/** `postrider doctor`: examines a server and its data, and changes nothing. */
 export const doctorCommand: Command = {
   words: ["doctor"],
   operands: [],
@@ -51,7 +51,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     config = toConfig(readSettings(io.env, flags), io.env);
   } catch (error) {
     if (!(error instanceof StartupError)) throw error;
-    // Without them it is not known where to look for the rest.
+    // Without the settings there is no telling where to look for the rest.
     return [{ check: "settings", ...badInWords(messageOf(error)) }];
   }
   const { dataDir, databaseUrl, tls } = config;

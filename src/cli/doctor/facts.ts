@@ -2,17 +2,17 @@ import type { BackupHistory } from "../../backup/history.ts";
 import type { StoredBackup } from "../../backup/place.ts";
 import type { PagesCheck, StoreLook } from "../../store/open.ts";
 
-/** A fact, or why there is none, in a sentence. */
+/** A fact, or a sentence on why it is not known. */
 export type Known<T> = { readonly value: T } | { readonly failure: string };
 
-/** What a server says that runs on the data directory. */
+/** What a server running on the data directory reports. */
 export interface RunningServer {
   readonly url: string;
   readonly version: string;
   readonly nowMs: number;
   readonly uptimeMs: number;
   readonly paused: readonly string[];
-  /** Null: the database did not say in time. */
+  /** Null: the database did not answer in time. */
   readonly queue: { readonly waiting: number; readonly oldestDueMs: number | null } | null;
   readonly eventsSinceStart: number;
   readonly bytesPerEvent: number | null;
@@ -27,33 +27,33 @@ export interface DiskFacts {
 export interface LogFacts {
   readonly path: string;
   readonly bytes: number;
-  /** Other programs that have the database open, as far as can be seen. */
+  /** Other programs that have the database open, as far as this can be determined. */
   readonly openedBy: readonly { readonly pid: number; readonly name: string }[];
 }
 
-/** The master key's file, and whether what is in it opens the database. */
+/** The master key's file, and whether the key in it opens the database. */
 export interface KeyFacts {
   readonly path: string;
   readonly state: "opens" | "missing" | "unreadable" | "another";
 }
 
-/** Of a server that leaves its log to Litestream. */
+/** For a server that leaves its log to Litestream. */
 export interface ReplicationFacts {
   readonly logBytes: number;
-  /** Litestream's own folder beside the database. */
+  /** Litestream's own folder next to the database. */
   readonly folder: string;
   readonly hasFolder: boolean;
 }
 
 export interface BackupFacts {
-  /** Null: none is set. */
+  /** Null: none is configured. */
   readonly place: string | null;
-  /** The longest time between two by schedule; null without one. */
+  /** The longest time between two scheduled backups; null without a schedule. */
   readonly everyMs: number | null;
   readonly stored: Known<readonly StoredBackup[]>;
   readonly history: BackupHistory;
 }
 
-/** What was checked of the pages, or why it was not. */
+/** The outcome of the page check, or why there was none. */
 export type PagesFact = PagesCheck | { readonly kind: "skipped"; readonly bytes: number };
 export type { StoreLook };

@@ -1,10 +1,10 @@
-/** What one look has come to. */
+/** The result of one check. */
 export interface Finding {
   readonly check: string;
-  /** `bad`: something is refused, lost or not delivered, or is about to be. */
+  /** `bad`: something is being refused, lost or not delivered, or is about to be. */
   readonly state: "ok" | "warning" | "bad";
   readonly message: string;
-  /** Null: nothing needs doing. */
+  /** Null: nothing needs to be done. */
   readonly remedy: string | null;
 }
 
@@ -16,7 +16,7 @@ export const bad = (message: string, remedy: string): Found => ({ state: "bad", 
 
 const remedyMark = " Try: ";
 
-/** From a sentence of the program that says what to do behind "Try:". */
+/** Made from one of the program's messages, which say what to do after "Try:". */
 export function badInWords(text: string): Found {
   const at = text.indexOf(remedyMark);
   return at < 0

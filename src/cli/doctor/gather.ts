@@ -29,7 +29,7 @@ import type {
 import { openersOf } from "./openers.ts";
 import type { DnsFacts } from "./rules.ts";
 
-/** What the fact is, or why there is none. */
+/** The fact, or why it is not known. */
 export async function know<T>(read: () => T | Promise<T>): Promise<Known<T>> {
   try {
     return { value: await read() };
@@ -38,7 +38,7 @@ export async function know<T>(read: () => T | Promise<T>): Promise<Known<T>> {
   }
 }
 
-/** Of what a server says, what is judged. */
+/** The part of a server's status that is judged. */
 const statusModel = v.object({
   version: v.string(),
   started_at: v.string(),
@@ -49,7 +49,7 @@ const statusModel = v.object({
   storage: v.object({ bytes_per_event: v.nullable(v.number()) }),
 });
 
-/** @returns null when none runs @throws StartupError when it does not answer as it should */
+/** @returns null when no server is running @throws StartupError when one does not answer as it should */
 export async function askServer(dataDir: string): Promise<RunningServer | null> {
   const server = runningServer(dataDir);
   if (server === null) return null;
@@ -72,12 +72,12 @@ export async function askServer(dataDir: string): Promise<RunningServer | null> 
   };
 }
 
-/** @throws the system's error, as when there is no such folder */
+/** @throws the system's error, for example when there is no such folder */
 export function lookAtDisk({ dataDir, minFreeDiskBytes }: Pick<Config, "dataDir" | "minFreeDiskBytes">): DiskFacts {
   return { folder: dataDir, freeBytes: freeBytesOf(dataDir), floorBytes: minFreeDiskBytes };
 }
 
-/** IANA keeps it for such ends, and answers for it. */
+/** IANA reserves this name for such purposes, and it resolves. */
 const publicName = "example.com";
 
 export async function lookUp(dnsServers: readonly string[], clock: Clock): Promise<DnsFacts> {
@@ -110,7 +110,7 @@ export async function tryProxy(
   return { place: new URL(proxyUrl).host, failure };
 }
 
-/** More takes longer than somebody waits, and as long the log of a running server cannot start anew. */
+/** Checking more takes longer than a user will wait, and for that long a running server's log cannot restart. */
 const largestQuickCheckBytes = 2 * 2 ** 30;
 const quickCheckMs = 20_000;
 
@@ -122,14 +122,14 @@ export async function lookThroughPages(dataDir: string, isDeep: boolean, clock: 
   return checkStorePages({ dataDir, withinMs: isDeep ? null : quickCheckMs, clock });
 }
 
-/** @returns null when there is no database file, or none that can be read: that is found elsewhere */
+/** @returns null when there is no database file, or no readable one: other checks find that */
 export function lookAtMasterKey({
   dataDir,
   masterKeyFile,
 }: Pick<Config, "dataDir" | "masterKeyFile">): KeyFacts | null {
   if (storeFiles(dataDir).databaseBytes === 0) return null;
   const { current: path, next } = keyFilesOf(dataDir, masterKeyFile);
-  // Of a rotation that was interrupted the next key may be the database's by now.
+  // After an interrupted rotation, the next key may already be the database's.
   const there = [path, next].filter((file) => existsSync(file));
   if (there.length === 0) return { path, state: "missing" };
   const keys = there.map(masterKeyIn).filter((key) => key !== null);
@@ -167,7 +167,7 @@ export function lookAtReplication(dataDir: string): ReplicationFacts | null {
 }
 
 const listWithinMs = 10_000;
-/** Of so many runs the longest pause is found, of weekdays and weekends too. */
+/** The longest pause is taken from this many upcoming runs, to cover weekdays and weekends. */
 const runsLookedAt = 8;
 
 export async function lookAtBackups(config: Config, clock: Clock): Promise<BackupFacts> {

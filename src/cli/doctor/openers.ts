@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 
-/** Which other processes have a file open, as far as the system shows it to this user: on Linux those of one's own. */
+/** Which other processes have a file open, as far as the system shows this user: on Linux, the user's own processes. */
 export function openersOf(path: string, known: readonly number[]): { pid: number; name: string }[] {
   if (process.platform !== "linux") return [];
   const real = unless(() => realpathSync(path), null);
@@ -17,7 +17,7 @@ const hasOpen = (pid: number, path: string): boolean =>
     (fd) => unless(() => readlinkSync(`/proc/${pid}/fd/${fd}`), "") === path,
   );
 
-/** A process may be somebody else's, or have ended. */
+/** Falls back when reading fails: a process may belong to another user, or have ended. */
 function unless<T>(read: () => T, otherwise: T): T {
   try {
     return read();

@@ -27,7 +27,7 @@ export function judgeServer(server: Known<RunningServer | null>, version: string
   return warning(`${words}, version ${its}; this program is ${version}.`, "postrider restart, when it suits");
 }
 
-/** Growth over less time says nothing. */
+/** Growth over a shorter time says nothing. */
 const telltaleMs = hourMs;
 const soonMs = 7 * dayMs;
 
@@ -63,7 +63,7 @@ export function judgePermissions(exposed: readonly string[]): Found {
   return others.length === 0 ? found : { ...found, message: `${found.message} So it is with ${others.length} more.` };
 }
 
-/** @param facts null: there is no database file that it would have to open */
+/** @param facts null: there is no database file for the key to open */
 export function judgeKey(facts: KeyFacts | null): Found {
   if (facts === null) return ok("No database file here is looked at with a master key.");
   const { path, state } = facts;
@@ -86,7 +86,7 @@ export function judgeKey(facts: KeyFacts | null): Found {
   );
 }
 
-/** As in the server's own log: less is what time servers correct. */
+/** As in the server's own log: time servers correct anything less. */
 const aheadMs = hourMs;
 const driftMs = 5_000;
 
@@ -116,11 +116,11 @@ export interface DnsFacts {
   readonly name: string;
   readonly by: string;
   readonly answer: Known<readonly string[]>;
-  /** The machine has an address that is not loopback. */
+  /** The machine has an address other than loopback. */
   readonly hasNetwork: boolean;
 }
 
-/** @param facts null: a proxy does it */
+/** @param facts null: a proxy resolves the names */
 export function judgeDns(facts: DnsFacts | null, isPublic: boolean): Found {
   if (facts === null) return ok("The delivery proxy resolves the names.");
   const { name, by, answer, hasNetwork } = facts;
@@ -139,7 +139,7 @@ export function judgeDns(facts: DnsFacts | null, isPublic: boolean): Found {
 
 const renewMs = 14 * dayMs;
 
-/** @param failure null: it made a way to a public host */
+/** @param failure null: the proxy opened a connection to a public host */
 export function judgeProxy(proxy: { place: string; failure: string | null } | null): Found {
   if (proxy === null) return ok("Deliveries go straight to their hosts.");
   if (proxy.failure === null) {
@@ -200,7 +200,7 @@ export function judgePages(pages: PagesFact | null): Found {
   }
 }
 
-/** What SQLite's log is cut to when nothing holds it. */
+/** The size SQLite's log is truncated to when nothing holds it. */
 const usualLogBytes = 64 * 2 ** 20;
 const oldSnapshotSeconds = 600;
 
@@ -225,7 +225,7 @@ export function judgeLog(log: LogFacts | null, store: StoreLook | null): Found {
   );
 }
 
-/** At 4 MiB Litestream copies the log, by force at some 500 MB. */
+/** Litestream copies the log at 4 MiB, and forces it at some 500 MB. */
 const uncopiedBytes = 256 * 2 ** 20;
 
 /** @param replication null: there is no database file yet */
@@ -281,7 +281,7 @@ const lateMs = 5 * minuteMs;
 const veryLateMs = hourMs;
 
 /**
- * What is due is sent at once, unless it is held back: what waits for its retry is not due.
+ * A delivery that is due is sent immediately unless it is held back; one waiting for its retry is not due.
  *
  *   paused                  warning
  *   due for 5 min, 1 h      warning, bad

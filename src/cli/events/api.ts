@@ -1,4 +1,4 @@
-/** Answers of the events endpoints, as far as they are shown. */
+/** Answers of the events endpoints: the fields that are shown. */
 
 export interface EventRow {
   readonly eventId: string;
@@ -9,13 +9,13 @@ export interface EventRow {
   readonly errorReason: string | null;
   readonly errorCode: string | null;
   readonly statusCode: number | null;
-  /** Null when it was left out or is lost. */
+  /** Null when the payload was left out or is lost. */
   readonly originalPayload: unknown;
   readonly payloadErased?: true;
   readonly attempts: number;
   readonly attemptsForgotten?: number;
   readonly nextAttemptAt: string | null;
-  /** Null: it has none. */
+  /** Null: the event has no type. */
   readonly eventType: string | null;
   readonly replayGroupId: string | null;
 }
@@ -25,7 +25,7 @@ export interface EventPage {
   readonly total: number;
   /** Only with filters. */
   readonly totalIsExact?: boolean;
-  /** Only with `q`: the newest event that was not looked at was accepted then; null when all were. */
+  /** Only with `q`: when the newest event that was not searched was accepted; null when all were searched. */
   readonly searchedTo?: string | null;
 }
 

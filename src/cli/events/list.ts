@@ -23,7 +23,7 @@ const stateFlag: Flag = {
   doc: `Records in this state: ${states.join(", ")}.`,
 };
 
-/** As the server has it. */
+/** The server's default, too. */
 const defaultSize = 20;
 
 const pageFlags: readonly Flag[] = [

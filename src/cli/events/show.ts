@@ -12,9 +12,9 @@ import { formatPairs, formatTable, plainText } from "../table.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
 import { failureWords, markState, webhookWords } from "./words.ts";
 
-/** Pages of attempts; the server's limit. */
+/** Attempts per page; the server's limit. */
 const pageSize = 1000;
-/** Of an answer's first line. */
+/** Characters shown of an answer's first line. */
 const shownOfAnswer = 60;
 
 export const eventsShowCommand: Command = {
@@ -38,7 +38,7 @@ ${signInDetails}`,
       if (found.status !== 200) throw refusalOf(account, found);
       const attempts = await readAttempts(account, path);
       if (flags.has("--json")) {
-        // Payloads stay the very text that they are.
+        // Keeps payloads as the exact text that they are.
         const rest = JSON.stringify({ attempts }).slice(1);
         io.out(`{"eventId":${JSON.stringify(eventId)},"records":${found.text},${rest}`);
         return exitCode.ok;
@@ -66,7 +66,7 @@ async function readAttempts(account: Account, path: string): Promise<readonly At
   }
 }
 
-/** As it was submitted: a delivery's body ends with it. Null when it is gone by now. */
+/** The payload as submitted, taken from the end of a delivery's body. Null when it no longer exists. */
 async function readPayload({ call }: Account, path: string): Promise<string | null> {
   const body = textIn((await call("GET", `${path}/delivery`)).json, "body");
   const before = '"payload":';
@@ -105,7 +105,7 @@ function forPeople(
   return [`${style.bold(eventId)}\n${head}`, ...parts, ...shownPayload].join("\n\n");
 }
 
-/** @param record undefined: a replay has replaced it, and its attempts are left */
+/** @param record undefined: a replay has replaced it, and only its attempts are left */
 function deliveryPart(url: string, record: EventRow | undefined, attempts: readonly AttemptRow[], io: Io): string {
   const style = createStyle(io);
   const lines = [`${record ? markState(record.state, style) : "REPLACED"}  ${style.bold(webhookWords(url))}`];
@@ -138,7 +138,7 @@ function firstLine(text: string): string {
   return plainText(line.trim().slice(0, shownOfAnswer)) + (isCut ? "…" : "");
 }
 
-/** What a terminal would act on is written as JSON writes it, so that a payload stays the same JSON. */
+/** Characters that a terminal would act on are escaped the JSON way, so that a payload stays the same JSON. */
 const printable = (json: string): string =>
   json.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
     /[\n\t]/.test(character)

@@ -2,9 +2,9 @@ import type { Style } from "../style.ts";
 import { plainText } from "../table.ts";
 import type { EventRow } from "./api.ts";
 
-/** How parts of records read on a terminal. */
+/** How parts of a record read on a terminal. */
 
-/** Without its query: that may hold secrets, and is long. */
+/** Without the query, which may hold secrets, and is long. */
 export function webhookWords(url: string): string {
   if (url === "") return "no webhook";
   const [withoutQuery = ""] = url.split("?");

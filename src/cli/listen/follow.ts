@@ -13,27 +13,27 @@ export interface FollowDeps {
   clock: Clock;
   outage: Outage;
   source: Pick<Source, "offer" | "missed">;
-  /** Told when the stream is open for the first time. */
+  /** Called when the stream opens for the first time. */
   onOpen(): void;
   signal: AbortSignal;
 }
 
 /**
- * A comment comes every 15 s (rules, section 11). Three that did not come are a connection that is dead without a
- * word: a laptop that slept, a network that changed.
+ * A comment arrives every 15 s (rules, section 11). Once three are missing, the connection has died without notice: a laptop
+ * slept, or a network changed.
  */
 const silenceMs = 45_000;
 const lookEveryMs = 15_000;
-/** A stream that lasted this long ended for a reason of its own: the end of its session, a proxy's limit. */
+/** A stream that lasted this long was ended by something unrelated to an outage: its session expired, or a proxy's limit. */
 const settledMs = 10_000;
 /** A message has some 200 characters. */
 const longestMessage = 2 ** 20;
 
 /**
- * Keeps the stream of the account open until the signal, whose reason it then throws. It resumes where it was cut; where
- * the server cannot, the source is told that it has missed something.
+ * Keeps the account's stream open until the signal is aborted, then throws the signal's reason. It resumes where it was cut
+ * off; where the server cannot resume, it tells the source that something was missed.
  *
- * @throws StartupError when the server refuses for good
+ * @throws StartupError when the server refuses permanently
  */
 export async function followStream(deps: FollowDeps): Promise<never> {
   const { server, session, clock, outage, source, onOpen, signal } = deps;
@@ -51,7 +51,7 @@ export async function followStream(deps: FollowDeps): Promise<never> {
       outage.ended();
       if (!wasOpen) onOpen();
       wasOpen = true;
-      // Nothing to resume from: what happened meanwhile is only in the history.
+      // There is nothing to resume from: what happened meanwhile is only in the history.
       if (lastEventId === null) source.missed();
       await read(stream, connection);
     } catch (error) {
@@ -61,7 +61,7 @@ export async function followStream(deps: FollowDeps): Promise<never> {
     const hasLasted = clock.monotonicMs() - openedAtMs >= settledMs;
     failures = hasLasted ? 1 : failures + 1;
     const waitMs = Math.max(pauseAfter(failures), failure.details.retryAfterMs ?? 0);
-    // The end of a stream that lasted is not worth a message while the next one can be opened.
+    // The end of a stream that lasted deserves no message as long as the next one can be opened.
     if (!hasLasted) outage.began(failure, waitMs);
     await pause(clock, waitMs, signal);
   }

@@ -4,57 +4,57 @@ import { pause } from "../client/patience.ts";
 import { type Delivery, type LocalAnswer, postTo } from "./local-address.ts";
 import type { Item, Source } from "./source.ts";
 
-/** What became of one attempt to forward an item. */
+/** The outcome of one attempt to forward an item. */
 export interface Forwarded extends LocalAnswer {
   readonly item: Item;
-  /** Null: the event has none. */
+  /** Null: the event has no type. */
   readonly eventType: string | null;
   /** From 1. */
   readonly attempt: number;
-  /** How long until the next one; null: this was the last. */
+  /** How long until the next attempt; null: this was the last. */
   readonly retryInMs: number | null;
 }
 
 export interface ForwardDeps {
   source: Pick<Source, "items">;
-  /** The request that a webhook would get for an event; null when the event is gone. */
+  /** The request that a webhook would receive for an event; null when the event no longer exists. */
   fetchDelivery(eventId: string): Promise<Delivery | null>;
   forwardTo: URL;
   concurrency: number;
-  /** How many more times an item is forwarded whose answer may pass with time. */
+  /** How many more times an item is forwarded after an answer that may be temporary. */
   retries: number;
   clock: Clock;
-  /** Told of every attempt. */
+  /** Called for every attempt. */
   onForwarded(forwarded: Forwarded): void;
   signal: AbortSignal;
 }
 
-/** What a forwarder leaves behind. */
+/** A running forwarder. */
 export interface Forwarder {
-  /** Takes items and forwards them until the signal. @throws the signal's reason, or what a delivery's fetch throws */
+  /** Takes items and forwards them until the signal. @throws the signal's reason, or what fetching a delivery throws */
   run(): Promise<never>;
   /** Resolves when no request to the local address is under way. */
   whenIdle(): Promise<void>;
-  /** The last event up to which all were forwarded; null before the first. */
+  /** The last event up to which all have been forwarded; null before the first. */
   readonly forwardedThrough: string | null;
 }
 
 const firstPauseMs = 1000;
 const longestPauseMs = 30_000;
 
-/** Short, because a person watches: a development server that restarts is back in seconds. */
+/** Short, because somebody is watching: a development server that restarts is back within seconds. */
 const pauseBefore = (retry: number) => Math.min(longestPauseMs, firstPauseMs * 2 ** (retry - 1));
 
-/** As a delivery is judged. */
+/** Judged as a delivery would be. */
 const mayPass = ({ status }: LocalAnswer) => status === null || meaningOf(status) === "retryable";
 
 /**
- * Forwards items, several at a time. Deliveries are fetched as there is room, and the requests to the local address begin
- * in the order of the items; one that takes long, or is repeated, does not keep the next from beginning.
+ * Forwards items, several at a time. Deliveries are fetched as room becomes available, and requests to the local address start
+ * in the order of the items; a slow or repeated one does not keep the next from starting.
  */
 export function createForwarder(deps: ForwardDeps): Forwarder {
   const { source, fetchDelivery, forwardTo, concurrency, retries, clock, onForwarded, signal } = deps;
-  /** Under way, in their order; those that are done before an earlier one stay until that one is. */
+  /** Items under way, in order; one that is done stays until all earlier ones are done. */
   const row: { readonly eventId: string; isDone: boolean }[] = [];
   const underWay = new Set<Promise<void>>();
   let previousBegan: Promise<void> = Promise.resolve();
@@ -65,7 +65,7 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
     row.push(place);
     try {
       for (let attempt = 1; ; attempt += 1) {
-        // Each time anew: receivers refuse what was signed long ago.
+        // Fetched afresh for each attempt: receivers refuse what was signed long ago.
         const delivery = await fetchDelivery(item.eventId);
         await inTurn;
         signal.throwIfAborted();

@@ -1,33 +1,33 @@
 import { StartupError } from "../../domain/errors.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 
-/** A record of an event, as far as it matters here. */
+/** A record of an event, reduced to what matters here. */
 export interface HistoryRecord {
   readonly eventId: string;
   readonly targetWebhook: string;
   readonly attempts: number;
-  /** Label of the replay that began its run; null: none did. */
+  /** Label of the replay that started its current run; null: none did. */
   readonly replayGroupId: string | null;
   /** In ms since the Unix epoch; null before the first attempt. */
   readonly lastAttemptMs: number | null;
 }
 
 export interface HistoryDeps {
-  /** The answer to a GET as the account that listens, waited for as long as it takes. */
+  /** The answer to a GET as the listening account, however long it takes. */
   get(path: string): Promise<unknown>;
 }
 
-/** The stored events of the account, as the API lists them. */
+/** The account's stored events, as the API lists them. */
 export interface History {
   /** Id of the newest event; null when there is none. */
   newestId(): Promise<string | null>;
-  /** Records of a list by ingestion time, both bounds inclusive, oldest first, some at a time. */
+  /** Records of a list by ingestion time, both bounds inclusive, oldest first, in portions. */
   read(list: HistoryList, fromMs: number, untilMs: number): AsyncGenerator<readonly HistoryRecord[]>;
 }
 
 export type HistoryList = "/v1/events" | "/v1/events/state/DELIVERED" | "/v1/events/state/FAILED";
 
-/** A page carries payloads, of 256 KiB each at most by default, so it is kept well below the 1,000 that are allowed. */
+/** A page carries payloads of up to 256 KiB each by default, so it is kept well below the 1,000 that are allowed. */
 const pageSize = 200;
 const wellFilled = 0.75;
 const widestStep = 8;
@@ -42,9 +42,9 @@ export function createHistory({ get }: HistoryDeps): History {
   }
 
   /**
-   * The lists are newest first and what waits may be any number, so time is cut into windows, the oldest first, each
-   * small enough for one page: nothing has to be kept until it is its turn, and a record that changes its state
-   * meanwhile moves no other from one page to the next. Only a single millisecond may take several pages.
+   * The lists are newest first and may hold any number of records, so time is cut into windows, oldest first, each small enough
+   * for one page: nothing has to be buffered until its turn, and a record that changes state meanwhile does not shift others
+   * from one page to the next. Only a single millisecond may take several pages.
    */
   async function* read(list: HistoryList, fromMs: number, untilMs: number): AsyncGenerator<readonly HistoryRecord[]> {
     let from = fromMs;
@@ -53,15 +53,15 @@ export function createHistory({ get }: HistoryDeps): History {
       const to = Math.min(untilMs, from + width);
       const window = `${list}?size=${pageSize}&from=${formatIso(from)}&to=${formatIso(to)}`;
       const { records, total } = await page(window);
-      // Of how many widths the next page would be well filled. `total` is counted to 10,000 only.
+      // How many times wider the window must be for the next page to be well filled. `total` is only counted up to 10,000.
       const factor = Math.min(widestStep, (wellFilled * pageSize) / Math.max(1, total));
       if (total > pageSize && to > from) {
         width = Math.floor((to - from) * factor);
         continue;
       }
       width = Math.floor((to - from + 1) * factor);
-      // As far as `total` said, since a page leaves out what has moved on while it was written; and to the first page that is
-      // not full, since the newest millisecond may still get events, and each moves the oldest one on.
+      // Reads as far as `total` said, because a page omits what has changed state while it was written; and on to the first page
+      // that is not full, because the newest millisecond may still receive events, each of which pushes the oldest one further on.
       for (let number = 1; number * pageSize < total || records.length === number * pageSize; number += 1) {
         records.push(...(await page(`${window}&page=${number}`)).records);
       }

@@ -36,7 +36,7 @@ ${signInDetails}`,
       try {
         return await listen(options, loadClientConfig(io.env, flags, io.err), io, clock);
       } catch (error) {
-        // Before there was anything to listen to.
+        // Interrupted before there was anything to listen to.
         if (error instanceof Interrupted) return signalExitCode[error.by];
         throw error;
       }
@@ -55,7 +55,7 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
   const session = await openSession(credentials, { server, clock, patience });
   const get = createGet({ server, session, patience });
   const history = createHistory({ get });
-  // Before the stream is open: what comes in between is then met in the history.
+  // Determined before the stream is open, so that the history covers whatever comes in between.
   const start = options.since ?? (await startNow(history, session.serverTime ?? clock.now()));
 
   const linkTo = (eventId: string) => `${server.url}/events/${eventId}`;
@@ -75,7 +75,7 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
     return await Promise.race([following, forwarder.run()]);
   } catch (error) {
     stop.abort(error);
-    // What has begun may end; a second signal does not wait for it.
+    // Requests under way may finish; a second signal does not wait for them.
     await Promise.race([forwarder.whenIdle(), io.nextSignal()]);
     io.err(`${report.close()}${hint(options, forwarder.forwardedThrough ?? start.afterId)}`);
     if (error instanceof Interrupted) return exitCode.ok;
@@ -85,7 +85,7 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
   }
 }
 
-/** After what is there. @param serverTime in whole seconds: what ended in this second may be taken for new after a gap */
+/** Starts after what exists. @param serverTime in whole seconds: what ended in this second may count as new after a gap */
 async function startNow(history: History, serverTime: number): Promise<Start> {
   return { afterId: (await history.newestId()) ?? startAt(0).afterId, fromMs: serverTime, isNow: true };
 }
@@ -100,6 +100,6 @@ function welcome({ kinds, forwardTo }: ListenOptions, url: string, tenantId: str
   return `Forwarding ${what} of ${tenantId} at ${url} to ${forwardTo.href}. Press Ctrl+C to stop.`;
 }
 
-/** Where to go on another time. Ends of deliveries come in no order of ids. */
+/** Where to resume another time. Deliveries do not end in the order of event ids. */
 const hint = ({ kinds }: ListenOptions, afterId: string) =>
   kinds.has("accepted") && kinds.size === 1 ? ` To continue from there: --since ${afterId}` : "";

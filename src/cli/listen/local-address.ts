@@ -8,27 +8,27 @@ import { wordsFor } from "../client/failure.ts";
 export interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Of the event; null when it has none, absent when the server does not know of types. */
+  /** The event's type; null when it has none, absent when the server does not know about types. */
   readonly eventType?: string | null;
 }
 
-/** What the address made of it. */
+/** How the local address answered. */
 export interface LocalAnswer {
   /** Null: no answer. */
   readonly status: number | null;
   /** Why there is no answer, in words; null when there is one. */
   readonly error: string | null;
-  /** From the start to the complete head. */
+  /** From the start until the response head is complete. */
   readonly durationMs: number;
 }
 
-/** As long as a webhook may take (specification, "Limits"). */
+/** The same limit as for a webhook (specification, "Limits"). */
 const limitMs = 10_000;
 
 /**
- * One POST with exactly these headers and this body, as a delivery is made: no redirect is followed, and the status alone
- * counts. By `node:http`, because `fetch` would hand it to a proxy of the environment. On this machine any certificate
- * will do: development servers sign their own.
+ * One POST with exactly these headers and this body, made like a delivery: redirects are not followed, and only the status
+ * counts. Uses `node:http`, because `fetch` would send it through the environment's proxy. On this machine any certificate is
+ * accepted: development servers use self-signed ones.
  */
 export function postTo(url: URL, { headers, body }: Delivery, clock: Clock): Promise<LocalAnswer> {
   const content = Buffer.from(body, "utf8");
@@ -36,7 +36,7 @@ export function postTo(url: URL, { headers, body }: Delivery, clock: Clock): Pro
   return new Promise((resolve) => {
     const options = {
       method: "POST",
-      // A new connection each: one that was kept may be dead by now, and then a server that is up would seem to be down.
+      // A new connection each time: a kept one may be dead by now, which would make a running server look down.
       agent: false,
       headers: { ...headers, "Content-Length": String(content.length) },
     } as const;
@@ -52,7 +52,7 @@ export function postTo(url: URL, { headers, body }: Delivery, clock: Clock): Pro
     });
     request.on("response", (response) => {
       settle(response.statusCode ?? 0, null);
-      // Read to its end, within the limit: a server whose answer is cut off writes errors into its log.
+      // The body is read to its end, within the limit: a server whose response is cut off logs errors.
       response.resume();
       response.on("error", () => {});
     });

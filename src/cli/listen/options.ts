@@ -5,16 +5,16 @@ import { parseMoment } from "../client/moment.ts";
 import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";
 
-/** What has happened to an event that is forwarded. */
+/** The stage of an event's life at which it is forwarded. */
 export type Kind = "accepted" | "replayed" | "delivered" | "failed";
 
-/** From where on events are forwarded: those after an id, and the ends of deliveries from a time on. */
+/** Where forwarding starts: events after an id, and deliveries that end from a time on. */
 export interface Start {
-  /** Ids sort by time; this one itself is not forwarded. */
+  /** Ids sort by time; the event with this id is not forwarded itself. */
   readonly afterId: string;
   /** In ms since the Unix epoch. */
   readonly fromMs: number;
-  /** The past is left alone: nothing that has ended before the stream is open is looked for. */
+  /** The past is ignored: nothing that ended before the stream opens is looked up. */
   readonly isNow: boolean;
 }
 
@@ -85,7 +85,7 @@ export function readListenOptions(flags: ReadonlyMap<string, string>, now: numbe
 
 const forwardExample = "--forward-to http://localhost:3000/hook";
 
-/** As people write addresses of their own machine: the scheme may be left out, and before a port alone the host too. */
+/** Accepts addresses the way people write those of their own machine: without a scheme, or just the port. */
 function readForwardTo(text: string | undefined): URL {
   if (text === undefined) throw new UsageError(`"postrider listen" needs --forward-to. Try: ${forwardExample}`);
   const withHost = /^:?\d{1,5}(?:\/|$)/.test(text) ? `localhost:${text.replace(/^:/, "")}` : text;
@@ -117,7 +117,7 @@ function readSince(text: string | undefined, now: number): Start | null {
   return startAt(fromMs);
 }
 
-/** Everything from a time on: before the first id that this millisecond could have. */
+/** Everything from a time on: starts before the first id that this millisecond could have. */
 export const startAt = (fromMs: number): Start => ({
   afterId: encodeEventId(firstSeqAt(Math.floor(fromMs)), new Uint8Array(8)),
   fromMs,

@@ -1,16 +1,16 @@
-/** Remembers for a while what has been seen, so that what comes by two ways is taken once. */
+/** Remembers for a while what has been seen, so that what arrives by two paths is taken only once. */
 export interface Recent {
   has(key: string): boolean;
-  /** When it happened last, as far as it was added; undefined when it was not. */
+  /** When it last happened, among what was added; undefined when it was not added. */
   timeOf(key: string): number | undefined;
   /** @param atMs when it happened */
   add(key: string, atMs: number): void;
-  /** The latest time of all. */
+  /** The latest time of all entries. */
   readonly latestMs: number;
 }
 
 export interface RecentOptions {
-  /** What happened longer than this before the latest of all may be forgotten … */
+  /** What happened longer than this before the latest entry may be forgotten … */
   keepMs: number;
   /** … unless it happened less than that before this time. */
   neededSince(): number;

@@ -9,7 +9,7 @@ import type { ListenOptions } from "./options.ts";
 /** Prints a line for each attempt to forward an event, and counts the events. */
 export interface Report {
   forwarded(forwarded: Forwarded): void;
-  /** The last line: one on all of them. What ends after it is not printed. */
+  /** The last line: a summary. What ends after it is not printed. */
   close(): string;
 }
 
@@ -83,7 +83,7 @@ export function createReport({ io, now, linkTo, json, kinds, forwardTo }: Report
 
 const isGood = (status: number) => status >= 200 && status < 300;
 
-/** `14:02:11`, by this machine's clock, as whoever watches has it on the wall. */
+/** `14:02:11` by this machine's clock, to match the one on the user's wall. */
 function timeOfDay(ms: number): string {
   const at = new Date(ms);
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");

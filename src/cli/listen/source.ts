@@ -12,19 +12,19 @@ export interface Item {
 type Message = Readonly<Record<string, unknown>>;
 
 /**
- * What is to be forwarded, each once and without a gap, from two ways that overlap:
+ * Everything to be forwarded, once each and without gaps, from two paths that overlap:
  *
  *   stream ──offer──▶ waiting (ids only, bounded) ──┐
- *     │ a gap, or no room                           ├──▶ items ──▶ whoever takes them, at his own pace
+ *     │ a gap, or no room                           ├──▶ items ──▶ the consumer, at its own pace
  *     └──missed──▶ history, from the last one on ───┘
  *
- * Nobody is ahead of who takes the items: without a place for them the stream's messages are dropped, and read from the
- * history when their turn has come. So a slow receiver costs no memory, however long it is slow.
+ * Nothing runs ahead of the consumer: when there is no room, the stream's messages are dropped, and read from the history
+ * when their turn comes. So a slow receiver costs no memory, however long it stays slow.
  */
 export interface Source {
   /** A message of the stream. */
   offer(kind: string, message: Message): void;
-  /** The stream has a gap before what it says from now on. It has to be open by now. */
+  /** There is a gap in the stream before its next message. The stream must already be open. */
   missed(): void;
   /** Never ends by itself. */
   items(signal: AbortSignal): AsyncGenerator<Item>;
@@ -36,24 +36,24 @@ export interface SourceDeps {
   start: Start;
 }
 
-/** Messages that may wait; an id takes some 100 bytes. */
+/** How many messages may wait; an id takes some 100 bytes. */
 const mostWaiting = 10_000;
 /**
- * Ids are given in order, and announced almost in order: those of one commit may swap places. So the history is read
- * again from a little before the newest one. Not from long before: under load that would be thousands.
+ * Ids are assigned in order and announced almost in order: those of one commit may swap places. So the history is re-read
+ * starting a little before the newest one. Only a little: under load, any more would be thousands of events.
  */
 const overlapMs = 500;
-/** An attempt takes 10 s at most, and the end of one is told by the time of its start. */
+/** An attempt takes 10 s at most, and its end is reported by the time of its start. */
 const attemptOverlapMs = 15_000;
 /**
  * How long before its end an event may have been accepted: the default schedule takes 34 hours, and a receiver may ask for
- * a day more. Ends of still older ones that fall into a gap of the stream are not found.
+ * one more day. If an even older event ends within a gap of the stream, that is not found.
  */
 const longestRunMs = 3 * 24 * 60 * 60_000;
 
 /**
- * How long replays are remembered. The history tells of one by its latest attempt; one that is retried after so long, and
- * within a gap, comes twice.
+ * How long replays are remembered. The history reports a replay by its latest attempt; one that is retried after longer than
+ * this, and within a gap, is forwarded twice.
  */
 const replayOverlapMs = 60 * 60_000;
 
@@ -64,7 +64,7 @@ interface Waiting extends Item {
 
 export function createSource({ kinds, history, start }: SourceDeps): Source {
   const waiting: Waiting[] = [];
-  // What waits may be met in the history first.
+  // What is waiting may turn up in the history first.
   const neededSince = () => waiting[0]?.atMs ?? Number.POSITIVE_INFINITY;
   const accepted = createRecent({ keepMs: overlapMs, neededSince, startMs: ingestedAt(start.afterId) });
   const finished = createRecent({ keepMs: attemptOverlapMs, neededSince, startMs: start.fromMs });
@@ -78,9 +78,9 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
       for (const item of replayedEvents(message)) push(item);
       return;
     }
-    // Ids are what everything here goes by.
+    // Everything here goes by ids.
     if (parseEventId(String(message.eventId)) === null) return;
-    // The message about the end of a delivery has no time; the one about its last attempt came just before.
+    // The message about the end of a delivery carries no time; the one about its last attempt came just before.
     if (kind === "delivery.attempted") latestAttemptMs = Date.parse(String(message.startedAt));
     if (kind === "event.accepted") push(newEvent(message));
     else if (kind === "delivery.finished") push(anEnd(message));
@@ -109,7 +109,7 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
     wake();
   }
 
-  /** Whether it is new; from then on it is not. */
+  /** Whether the item is new; after the call it no longer is. */
   function take(item: Waiting, by: "stream" | "history"): boolean {
     const { kind, eventId, key, atMs } = item;
     if (kind === "replayed") return takeReplayed(item, by);
@@ -120,8 +120,8 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
   }
 
   /**
-   * A replay is told by the stream with the time when it was queued, and by the history with that of its latest attempt; all
-   * that both say of it is its label, under which the same event may be replayed again.
+   * The stream reports a replay with the time it was queued, and the history with that of its latest attempt. The only thing
+   * both report is its label, under which the same event may be replayed again.
    */
   function takeReplayed({ key, atMs }: Waiting, by: "stream" | "history"): boolean {
     const knownMs = replayed.timeOf(key);
@@ -174,7 +174,7 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
         if (next !== undefined) {
           if (take(next, "stream")) yield next;
         } else if (hasGap) {
-          // What the stream says from now on waits behind what it has missed; if there is no room, that is a gap again.
+          // From here on, the stream's messages wait behind what was missed; if there is no room, that is another gap.
           hasGap = false;
           for await (const item of missedItems(withEnds)) if (take(item, "history")) yield item;
           withEnds = true;
@@ -193,7 +193,7 @@ const ends = [
   ["failed", "/v1/events/state/FAILED"],
 ] as const;
 
-/** Of what a message about a replay says to be queued by now. */
+/** The events that a message about a replay reports as queued. */
 function replayedEvents({ eventIds, queuedAt, replayGroupId }: Message): Waiting[] {
   if (!Array.isArray(eventIds)) return [];
   const ids = eventIds.map(String).filter((id) => parseEventId(id) !== null);
@@ -208,7 +208,7 @@ const acceptedItem = (eventId: string): Waiting => ({
   atMs: ingestedAt(eventId),
 });
 
-/** An event may end several times: for each webhook, and once more for each replay. */
+/** An event may end several times: once per webhook, and once more for each replay. */
 const keyOf = (eventId: string, targetWebhook: string, attempts: number) => `${eventId} ${attempts} ${targetWebhook}`;
 const keyOfRecord = ({ eventId, targetWebhook, attempts }: HistoryRecord) => keyOf(eventId, targetWebhook, attempts);
 

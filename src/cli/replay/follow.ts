@@ -20,7 +20,7 @@ export interface FollowOptions {
 
 export const pathOf = (id: string): string => `/v1/events/replays/${encodeURIComponent(id)}`;
 
-/** A replay as it stands. @throws StartupError */
+/** The current state of a replay. @throws StartupError */
 export async function readReplay(id: string, call: Call, account: Pick<Account, "url">): Promise<Reply> {
   const reply = await call("GET", pathOf(id));
   if (reply.status === 200) return reply;
@@ -28,12 +28,13 @@ export async function readReplay(id: string, call: Call, account: Pick<Account, 
 }
 
 /**
- * Shows how a replay comes along until it has ended, and prints how. Ctrl+C ends the watching and leaves the replay alone.
+ * Shows a replay's progress until it has ended, then prints how it ended. Ctrl+C stops the watching and leaves the replay
+ * alone.
  * @returns 0 if everything was acknowledged
  */
 export async function followReplay(id: string, account: Account, { io, clock, json }: FollowOptions): Promise<number> {
   const startedAtMs = clock.monotonicMs();
-  // The line is cut to the terminal's width, and marks would count.
+  // The line is cut to the terminal's width, and style marks would count.
   const unmarked = createStyle({ isTerminal: false, env: io.env });
   const print = (reply: Reply) => io.out(json ? reply.text : summaryOf(reply.json as ReplayRow, createStyle(io)));
   let latest: Reply | null = null;

@@ -3,12 +3,12 @@ import { count, counted } from "../count.ts";
 import type { Style } from "../style.ts";
 import { plainText } from "../table.ts";
 
-/** A replay as `GET /v1/events/replays/{id}` shows it. `selected` counts events, the numbers after it count records. */
+/** A replay as shown by `GET /v1/events/replays/{id}`. `selected` counts events, the numbers after it count records. */
 export interface ReplayRow {
   readonly id: string;
   readonly kind: string;
   readonly replayGroupId: string;
-  /** What it was narrowed to, by the names of the filters; absent when it was not. */
+  /** The filters it was narrowed by, by name; absent when there were none. */
   readonly filter?: Readonly<Record<string, string | number>>;
   readonly status: string;
   readonly selected: number;
@@ -17,9 +17,9 @@ export interface ReplayRow {
   readonly failed: number;
   readonly superseded: number;
   readonly skipped: number;
-  /** Cancelled before they were sent; absent when none was. */
+  /** Records cancelled before they were sent; absent when none was. */
   readonly returned?: number;
-  /** Events; absent when there were none. Their deliveries are among the skipped ones. */
+  /** Events whose payload was erased; absent when there were none. Their deliveries are among the skipped ones. */
   readonly payloadsErased?: number;
   readonly createdAt: string;
   readonly completedAt: string | null;
@@ -28,11 +28,11 @@ export interface ReplayRow {
 /** Whether nothing more will happen to it. */
 export const hasEnded = ({ status }: ReplayRow): boolean => status === "completed" || status === "cancelled";
 
-/** Whether all that it was to deliver was acknowledged. */
+/** Whether everything it was to deliver was acknowledged. */
 export const hasSucceeded = ({ status, failed, skipped }: ReplayRow): boolean =>
   status === "completed" && failed === 0 && skipped === 0;
 
-/** `97 delivered, 3 failed, 32 waiting`: records that are queued, by what became of them. */
+/** `97 delivered, 3 failed, 32 waiting`: the queued records, by outcome. */
 export function outcomeWords(replay: ReplayRow, style: Style): string {
   const { queued, delivered, failed, superseded, skipped, returned = 0 } = replay;
   const waiting = queued - delivered - failed - superseded - returned;
@@ -46,20 +46,20 @@ export function outcomeWords(replay: ReplayRow, style: Style): string {
   ].join(", ");
 }
 
-/** Events that lost their payload would have had some deliveries each, so which were skipped for that is not known. */
+/** Events that lost their payload could have had several deliveries each, so how many were skipped for that is unknown. */
 function skippedWhy({ payloadsErased = 0 }: ReplayRow): string {
   if (payloadsErased === 0) return "no webhook is left for them";
   return `${counted(payloadsErased, "payload")} ${payloadsErased === 1 ? "was" : "were"} erased`;
 }
 
-/** One line on where it stands. */
+/** One line on its current state. */
 export function summaryOf(replay: ReplayRow, style: Style): string {
   const { id, status, selected } = replay;
   const state = hasEnded(replay) ? status : style.bold(plainText(status));
   return `${id} ${state}: ${counted(selected, "event")}; ${outcomeWords(replay, style)}`;
 }
 
-/** A line that changes in place, without marks: it is cut to the width of the terminal. */
+/** A line that changes in place; unstyled, because it is cut to the width of the terminal. */
 export function progressLine(replay: ReplayRow, elapsedMs: number, style: Style): string {
   if (replay.status === "waiting") return `${replay.id} waits for an earlier replay of the account`;
   return `${summaryOf(replay, style)}  ${formatDuration(elapsedMs)}`;

@@ -12,7 +12,7 @@ import { followReplay, pathOf, readReplay } from "./follow.ts";
 import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
 import { bulkFlags, readStartOptions, replay, type Selection, singleFlags } from "./start.ts";
 
-/** `postrider replay …`: stored events are delivered again, and what has become of that. */
+/** `postrider replay …`: delivers stored events again, and shows what has become of replays. */
 
 /** A verb that starts a replay. */
 interface Start {
@@ -20,7 +20,7 @@ interface Start {
   operands?: readonly string[];
   flags: readonly Flag[];
   summary: string;
-  /** Before the filters. */
+  /** What to replay, before filters are applied. */
   select(operands: readonly string[]): Selection;
 }
 
@@ -66,7 +66,7 @@ ${signInDetails}`,
   };
 }
 
-/** A verb about replays that there are. */
+/** A verb about existing replays. */
 interface Question {
   verb: string;
   operands?: readonly string[];

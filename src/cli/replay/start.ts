@@ -13,7 +13,7 @@ import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
 import { followReplay, readReplay } from "./follow.ts";
 
-/** What is to be replayed: the kind of the API, and the fields that go with it, filters among them. */
+/** What to replay: the API's kind, and the fields that go with it, including filters. */
 export interface Selection {
   readonly kind: "single" | "failed" | "all";
   readonly fields: Filtering;
@@ -24,12 +24,12 @@ export interface StartOptions {
   readonly label: string;
   readonly previewOnly: boolean;
   readonly isConfirmed: boolean;
-  /** Returns as soon as the replay is accepted. */
+  /** Return as soon as the replay is accepted. */
   readonly detach: boolean;
   readonly json: boolean;
 }
 
-/** More events than these are not sent on a slip of the hand. */
+/** Sending more events than this needs confirmation, so that a slip of the hand cannot do it. */
 const mostUnconfirmed = 100;
 
 const labelFlag: Flag = {
@@ -76,13 +76,13 @@ export function readStartOptions(
   };
 }
 
-/** `failed-20260301-123456`, in UTC: who looks at a record later sees which replay it was. */
+/** `failed-20260301-123456`, in UTC: shows anyone who looks at a record later which replay it was. */
 function defaultLabel(kind: Selection["kind"], now: number): string {
   const [date = "", time = ""] = formatIso(now).split("T");
   return `${kind === "single" ? "event" : kind}-${date.replaceAll("-", "")}-${time.slice(0, 8).replaceAll(":", "")}`;
 }
 
-/** Counts, asks, starts and follows. @throws StartupError */
+/** Counts, asks for confirmation, starts the replay and follows it. @throws StartupError */
 export async function replay(options: StartOptions, account: Account, io: Io, clock: Clock): Promise<number> {
   const { selection, json } = options;
   if (selection.kind !== "single") {
@@ -121,7 +121,7 @@ async function countSelected({ kind, fields }: Selection, account: Account): Pro
   return { payloadsErased: 0, ...(reply.json as Pick<Preview, "selected"> & Partial<Preview>), text: reply.text };
 }
 
-/** @throws StartupError when there is nobody to ask */
+/** @throws StartupError when nobody can be asked */
 async function isConfirmed(selected: number, { kind, fields }: Selection, io: Io): Promise<boolean> {
   const all = kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
   const receivers = fields.webhook === undefined ? all : `to ${plainText(String(fields.webhook))} alone`;
