@@ -11,7 +11,7 @@ const partsAtOnce = 2;
 const retries = 3;
 /**
  * The local file in which a backup is staged before the upload. A bucket is slower than a disk, and a snapshot kept open that
- * long would hold the log.
+ * long would keep the log growing.
  */
 const stagedName = "upload";
 

@@ -55,17 +55,17 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     uptimeMs: () => uptime() * 1000,
     tell: (news) => log.write("warn", "clock.jumped", { jump: news.kind, message: wordsOf(news) }),
   });
-  // Servers that share a database go by one clock.
+  // Servers that share a database go by the same clock.
   const databaseClock = given.databaseUrl === null ? null : createDatabaseClock(steadyClock);
   const clock = databaseClock ?? steadyClock;
-  // From here on a signal means a clean end, also when it comes during the start.
+  // From here on a signal means a clean end, even if it comes during the start.
   const asked = io.nextSignal();
   let running: App | null = null;
   const { promise: succeeded, resolve: succeed } = Promise.withResolvers<Successor>();
   const restart = createRestart({ io, log, app: () => running, succeed });
   io.onSignal((signal) => {
     if (signal === "SIGHUP" && running?.reloadCertificate()) return;
-    // What it is refused for is in the log.
+    // The reason for a refusal is in the log.
     if (signal === "SIGUSR2" && running) restart().catch(() => {});
     else log.write("info", "signal.ignored", { signal });
   });
@@ -93,7 +93,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     log,
     secrets,
     storeFolder,
-    // A node that lives gives back what it owns by itself.
+    // A node that is alive gives back what it owns by itself.
     home: succession?.predecessorLives ? { ...dataDir, lastNode: () => null } : dataDir,
     inForce: settingsInForce(settings, config),
     reception: succession?.reception ?? null,
@@ -115,7 +115,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   if (typeof why !== "string") {
     log.write("info", "server.succeeded", { byProcess: why.pid, version: why.version });
     if (await app.handOver(why)) return exitCode.ok;
-    // A supervisor starts anew what ends like this.
+    // A supervisor restarts what ends like this.
     log.write("error", "server.not_succeeded", {});
     return exitCode.failed;
   }
@@ -131,7 +131,7 @@ async function stop(app: App): Promise<number> {
 
 const second = async (signal: Promise<EndSignal>) => signalExitCode[await signal];
 
-/** For the operator. The log's own times are those of the machine's clock, whatever it says. */
+/** For the operator. The log's own timestamps always come from the machine's clock, whatever it says. */
 function wordsOf(news: ClockNews): string {
   switch (news.kind) {
     case "ahead":
@@ -160,7 +160,7 @@ function createServerLog({ logLevel, logFormat }: Config, greets: boolean, io: I
   const format = logFormat === "auto" ? (io.isTerminal ? "text" : "json") : logFormat;
   const log = createLog({ level: logLevel, format, now: systemClock.now, out: io.out });
   if (!greets) return log;
-  // The welcome says it better.
+  // The welcome message says it better.
   return {
     ...log,
     write: (level, event, fields) => {
@@ -199,7 +199,7 @@ function welcome(
   return `\n${style.bold("Postrider is running")}\n\n${lines.replace(/^/gm, "  ")}\n`;
 }
 
-/** Without user and password. */
+/** Without user name and password. */
 function addressOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `PostgreSQL ${host}${pathname}`;

@@ -6,7 +6,7 @@ import { exitCode } from "./io.ts";
 import { createStyle, type Style } from "./style.ts";
 import { formatTable, plainText } from "./table.ts";
 
-/** `postrider config`: what a server would go by if it were started here and now. */
+/** `postrider config`: the settings a server would use if it were started here and now. */
 export const configCommand: Command = {
   words: ["config"],
   operands: [],

@@ -21,7 +21,7 @@ export interface RestartDeps {
   succeed(successor: Successor): void;
 }
 
-/** See `Restart`: one at a time, and only where a successor would live on. */
+/** See `Restart`: one at a time, and only where a successor would survive. */
 export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
   const refuse = (why: string) => unavailable(`The server cannot be succeeded: ${why}.`, "not_restarted", 5);
   let isUnderWay = false;
@@ -51,12 +51,12 @@ export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
 
 export interface Succession {
   readonly reception: Reception;
-  /** It said that it leaves, and may have attempts under way; else it has ended. */
+  /** True: it has said that it is leaving, and may have attempts under way; false: it has ended. */
   readonly predecessorLives: boolean;
 }
 
 /**
- * Waits until the predecessor has left, and holds what comes to the port meanwhile.
+ * Waits until the predecessor has left, and holds whatever arrives at the port meanwhile.
  * @throws StartupError when this program could not take over; then nothing has changed
  */
 export async function succeedTo(predecessor: Predecessor, config: Config, env: Io["env"]): Promise<Succession> {
@@ -73,7 +73,7 @@ export async function succeedTo(predecessor: Predecessor, config: Config, env: I
     maxRequestBodySize: listenerBodyLimit,
   });
   const haveSteered = () => {
-    // Before the predecessor ends: its end would be that of the service.
+    // Sent before the predecessor ends: the supervisor would take its end for the end of the service.
     tellSupervisor([`MAINPID=${process.pid}`], env);
     predecessor.say({ kind: "steered" });
   };

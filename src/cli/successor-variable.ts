@@ -1,2 +1,2 @@
-/** In the environment of a process that succeeds another one: that one's number. `main.ts` reads it, and takes it away. */
+/** Environment variable that gives a successor the process id of its predecessor. `main.ts` reads and removes it. */
 export const successorVariable = "POSTRIDER_SUCCEEDS";

@@ -7,22 +7,22 @@ import { successorVariable } from "./successor-variable.ts";
 const readyPatienceMs = 30_000;
 /** For one system call and two messages. */
 const steerPatienceMs = 5_000;
-/** A database that does not answer is waited for, and this server serves meanwhile. */
+/** A database that does not answer is waited for, while this server keeps serving. */
 const startPatienceMs = 60_000;
 
 export interface SuccessorOptions {
-  /** Of the program. */
+  /** The program's arguments. */
   args: readonly string[];
   env: NodeJS.ProcessEnv;
-  /** One has died before everything was its own; another one is started in its place, once. */
+  /** Called when one has died before it owned everything; another one is started in its place, once. */
   onDeath(pid: number): void;
-  /** @default this one */
+  /** @default this program */
   program?: readonly string[];
 }
 
 /**
- * Starts this program anew, with the same arguments and environment: a new version, if its file was replaced.
- * @throws DomainError with its own words when it does not become ready; then it is gone, and has changed nothing
+ * Starts this program again, with the same arguments and environment: a new version, if its file was replaced.
+ * @throws DomainError in the successor's own words when it does not become ready; then it is gone, and has changed nothing
  */
 export async function startSuccessor({
   args,
@@ -35,7 +35,7 @@ export async function startSuccessor({
   let latest = first;
   let mayReplace = true;
 
-  /** @returns null when there is none */
+  /** @returns a live candidate; null when there is none */
   async function living(): Promise<Candidate | null> {
     if (latest.isAlive()) return latest;
     onDeath(latest.pid);
@@ -49,7 +49,7 @@ export async function startSuccessor({
     }
   }
 
-  /** @returns one that has the port; null when there is none */
+  /** @returns a candidate that has the port; null when there is none */
   async function steered(): Promise<Candidate | null> {
     const candidate = await living();
     return candidate === null || (await candidate.takePort()) ? candidate : steered();
@@ -78,11 +78,11 @@ interface Candidate {
   readonly pid: number;
   readonly version: string;
   isAlive(): boolean;
-  /** Asked again, it has it. @returns false when it has died, or does not answer and was ended for that */
+  /** Can be called again once it has the port. @returns false when it has died, or did not answer and was killed for that */
   takePort(): Promise<boolean>;
-  /** It may enter, and lives on when this process ends. */
+  /** Lets it enter; it lives on when this process ends. */
   release(): void;
-  /** It may enter, and takes the port when it serves. @returns as `takePort` */
+  /** Lets it enter; it takes the port once it serves. @returns as `takePort` */
   moveIn(): Promise<boolean>;
 }
 
@@ -110,7 +110,7 @@ async function launch(command: readonly string[], env: NodeJS.ProcessEnv): Promi
     try {
       child.send(message);
     } catch {
-      // It is dead, or dying: its end of the channel closes before its death is known. `died` tells.
+      // It is dead, or dying: its end of the channel closes before its death is known. `died` will tell.
     }
   };
   async function hasPort(patienceMs: number): Promise<boolean> {

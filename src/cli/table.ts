@@ -3,8 +3,8 @@ import type { Style } from "./style.ts";
 const gap = "  ";
 
 /**
- * Rows under a head, each column as wide as its widest cell. Cells have no marks yet.
- * @param mark puts them on a cell of a column
+ * Rows under a header, each column as wide as its widest cell. The cells have no style marks yet.
+ * @param mark adds them to a cell of a column
  */
 export function formatTable(
   head: readonly string[],
@@ -25,14 +25,14 @@ export function formatTable(
   return [style.faint(line(head, (cell) => cell)), ...rows.map((row) => line(row, mark))].join("\n");
 }
 
-/** Names and values, one pair a line. */
+/** Names and values, one pair per line. */
 export function formatPairs(pairs: readonly (readonly [name: string, value: string])[], style: Style): string {
   const width = Math.max(...pairs.map(([name]) => name.length));
   return pairs.map(([name, value]) => `${style.faint(name.padEnd(width))}${gap}${value}`.trimEnd()).join("\n");
 }
 
 /**
- * Text of others, as one line of a table: names of tenants are their own, and control characters among them would move
+ * Text from other people, as one line of a table: tenants choose their own names, and control characters in them would move
  * the cursor of the operator's terminal.
  */
 export const plainText = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?");

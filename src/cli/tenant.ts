@@ -8,18 +8,18 @@ import { createOperatorClient, type OperatorClient } from "./operator-client.ts"
 import { createStyle } from "./style.ts";
 import { formatPairs, formatTable, plainText } from "./table.ts";
 
-/** `postrider tenant …`: the operator's hand on the accounts, by the running server, whose caches thus stay true. */
+/** `postrider tenant …`: how the operator manages accounts, through the running server, so that its caches stay valid. */
 
 type Fields = Readonly<Record<string, unknown>>;
 
 interface Invocation {
   client: OperatorClient;
-  /** The path of the tenant that is named, or of all. */
+  /** The path of the named tenant, or of all tenants. */
   path: string;
   operands: readonly string[];
   flags: ReadonlyMap<string, string>;
   io: Io;
-  /** Prints JSON for programs, else what `forPeople` makes of it. */
+  /** Prints JSON for programs, otherwise whatever `forPeople` makes of it. */
   print(value: unknown, forPeople: () => string): void;
 }
 
@@ -28,7 +28,7 @@ interface Verb {
   operands?: readonly string[];
   flags?: readonly Flag[];
   summary: string;
-  /** @throws UsageError before any server is asked */
+  /** Runs before any server is contacted. @throws UsageError */
   check?(given: Pick<Invocation, "operands" | "flags">): void;
   run(invocation: Invocation): Promise<number>;
 }
@@ -44,7 +44,7 @@ const tierFlag: Flag = {
 const pageFlag: Flag = { name: "--page", value: "N", doc: "Page to show, from 0." };
 const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 by default." };
 
-/** The limits of an account, by the field of the request. */
+/** The limits of an account, by request field. */
 const limits: Readonly<Record<string, { name: string; example: number; doc: string; usual?: string }>> = {
   events_per_month: { name: "--events", example: 50_000, doc: "Events that it may send in a month." },
   webhooks: { name: "--webhooks", example: 10, doc: "Webhooks that it may have, up to 100." },
@@ -213,7 +213,7 @@ export const tenantCommands: readonly Command[] = verbs.map(
   }),
 );
 
-/** A verb that is one request about one account, and shows the answer. */
+/** A verb that makes one request about one account, and shows the answer. */
 function forOne(verb: string, summary: string, method: string, suffix: string): Verb {
   return {
     verb,
@@ -231,7 +231,7 @@ const keysEnded =
   "Its sessions, API keys and signing secret were revoked. The account finds the new ones when it signs in; its events\nare refused until its sender has the new key.";
 const keysKept = "Its sessions were revoked. Its API keys and signing secret still work; --end-keys revokes them too.";
 
-/** Only where somebody can answer: a script that does not say so keeps the keys. */
+/** Asks only where somebody can answer: a script that does not say so keeps the keys. */
 async function wantsKeysEnded(id: string, io: Io): Promise<boolean> {
   if (!io.isTerminal) return false;
   const answer = await io.ask(

@@ -2,9 +2,9 @@ import { closeSync, openSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 
-/** The person at the terminal: questions, and a line that changes in place. */
+/** Interaction with the user at the terminal: questions, and a line that changes in place. */
 
-/** Asks for one line; null when nobody can answer, or the person ends the input. */
+/** Asks for one line; null when nobody can answer, or the user ends the input. */
 export function askOnTerminal(question: string): Promise<string | null> {
   if (process.stdin.isTTY !== true) return Promise.resolve(null);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
@@ -17,12 +17,12 @@ export function askOnTerminal(question: string): Promise<string | null> {
   });
 }
 
-/** Asks for one line and shows nothing of it: the terminal's own echo is off, and what readline would show is dropped. */
+/** Asks for one line without showing it: the terminal's own echo is off, and what readline would show is dropped. */
 export function askSecretly(question: string): Promise<string | null> {
   if (process.stdin.isTTY !== true) return Promise.resolve(null);
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true, historySize: 0 });
-  // Only now, with the echo off: a fast answer would still be shown.
+  // Asked only now, with the echo off: otherwise a fast answer would still be shown.
   process.stderr.write(question);
   return new Promise((resolve) => {
     terminal.on("close", () => {
@@ -47,17 +47,17 @@ export function isTerminalGone(): boolean {
 }
 
 export interface ProgressLine {
-  /** Replaces the line; an empty one takes it away. */
+  /** Replaces the line; an empty one removes it. */
   show(line: string): void;
-  /** Writes text where the line was; the line itself is shown again with its next change. */
+  /** Writes text where the line was; the line reappears with its next change. */
   above(text: string): void;
 }
 
 const clearLine = "\r\u001b[K";
-/** Of a terminal that does not say how wide it is. */
+/** For a terminal that does not report its width. */
 const defaultColumns = 80;
 
-/** Off a terminal the line is never shown. */
+/** Off a terminal, the line is never shown. */
 export function createProgressLine(stream: NodeJS.WriteStream): ProgressLine {
   let isShown = false;
   const clear = () => {
@@ -69,7 +69,7 @@ export function createProgressLine(stream: NodeJS.WriteStream): ProgressLine {
     show(line) {
       if (stream.isTTY !== true) return;
       const cleared = clear();
-      // A line that wraps could not be taken away.
+      // A line that wraps could not be removed.
       const cut = line.slice(0, (stream.columns || defaultColumns) - 1);
       stream.write(cleared + cut);
       isShown = cut !== "";

@@ -61,7 +61,7 @@ export function createHistory({ get }: HistoryDeps): History {
       }
       width = Math.floor((to - from + 1) * factor);
       // Reads as far as `total` said, because a page omits what has changed state while it was written; and on to the first page
-      // that is not full, because the newest millisecond may still receive events, each of which pushes the oldest one further on.
+      // that is not full, because the newest millisecond may still receive events, each of which pushes the oldest one along.
       for (let number = 1; number * pageSize < total || records.length === number * pageSize; number += 1) {
         records.push(...(await page(`${window}&page=${number}`)).records);
       }

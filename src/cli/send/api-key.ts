@@ -5,12 +5,12 @@ import { type Credentials, openSession, type SessionDeps } from "../client/sessi
 import { readCredentials } from "../client/sign-in.ts";
 import type { Io } from "../io.ts";
 
-/** Where the key to send with comes from. */
+/** Where the API key to send with comes from. */
 export type KeySource =
   | { readonly kind: "key"; readonly apiKey: string }
   | { readonly kind: "account"; readonly credentials: Credentials };
 
-/** The given key, the account that signs in, or what the person types. @throws StartupError with what to do */
+/** The given key, the account that signs in, or what the user types. @throws StartupError with what to do */
 export async function readKeySource(config: ClientConfig, io: Pick<Io, "ask" | "askSecretly">): Promise<KeySource> {
   if (config.apiKey !== null) return { kind: "key", apiKey: config.apiKey };
   if (config.login !== null || config.token !== null) {
@@ -23,7 +23,7 @@ export async function readKeySource(config: ClientConfig, io: Pick<Io, "ask" | "
   );
 }
 
-/** The key itself; of an account, one that is active. @throws StartupError, TemporaryFailure */
+/** The key itself; for an account, an active one. @throws StartupError, TemporaryFailure */
 export async function fetchKey(source: KeySource, deps: SessionDeps): Promise<string> {
   if (source.kind === "key") return source.apiKey;
   const session = await openSession(source.credentials, deps);
@@ -38,11 +38,11 @@ export async function fetchKey(source: KeySource, deps: SessionDeps): Promise<st
 interface KeyRecord {
   readonly key: string;
   readonly is_active: boolean;
-  /** Null: it has no end. */
+  /** Null: the key does not expire. */
   readonly expires_at: string | null;
 }
 
-/** One without an end, if there is one: others are on their way out. */
+/** Prefers a key that does not expire: others are being phased out. */
 function activeKey(records: readonly KeyRecord[], tenantId: string): string {
   const active = records.filter(({ is_active }) => is_active);
   const found = active.find(({ expires_at }) => expires_at === null) ?? active[0];

@@ -13,9 +13,9 @@ export interface BatchSenderDeps {
 }
 
 export interface BatchSender {
-  /** Begins to send lines as one batch, as soon as there is room for it. */
+  /** Starts to send lines as one batch, as soon as there is room for it. */
   send(lines: readonly GoodLine[]): Promise<void>;
-  /** Resolves when none is under way. */
+  /** Resolves when no batch is under way. */
   whenIdle(): Promise<void>;
   /** Resolves with the reason when nothing more can be sent; further lines are counted as not sent. */
   readonly halted: Promise<string>;
@@ -24,8 +24,8 @@ export interface BatchSender {
 }
 
 /**
- * Sends batches, a few at a time. A batch is accepted whole or not at all, so one that the server refuses is halved until
- * the line is found that it does not take.
+ * Sends batches, a few at a time. A batch is accepted whole or not at all, so one that the server refuses is halved until the
+ * offending line is found.
  */
 export function createBatchSender({ post, tally, concurrency }: BatchSenderDeps): BatchSender {
   const underWay = new Set<Promise<void>>();

@@ -1,6 +1,6 @@
 import { maxBatchBytes } from "../../events/ingest-routes.ts";
 
-/** Request bodies around payloads that are copied byte for byte, never parsed and written again. */
+/** Request bodies around payloads that are copied byte for byte, never parsed and re-serialised. */
 
 const before = Buffer.from('{"payload":');
 const after = Buffer.from("}");
@@ -11,7 +11,7 @@ const afterAll = Buffer.from("]}");
 /** Rules, section 6. */
 export const mostInBatch = 1_000;
 
-/** Bytes of a batch's body with these payloads. */
+/** Size in bytes of a batch body with this many events and payload bytes. */
 export const batchBytes = (events: number, payloadBytes: number): number =>
   beforeAll.length + payloadBytes + events * (before.length + after.length + between.length) + afterAll.length;
 

@@ -1,8 +1,8 @@
-/** One line of the input, without its end. */
+/** One line of the input, without its line ending. */
 export interface Line {
   /** From 1, as editors count. */
   readonly number: number;
-  /** Null: it is longer than can be sent. */
+  /** Null: the line is too long to be sent. */
   readonly bytes: Uint8Array | null;
 }
 
@@ -10,13 +10,13 @@ export interface Line {
 export interface LineSplitter {
   /** Lines that this piece completes. They may share its memory. */
   push(piece: Uint8Array): Line[];
-  /** What follows the last line end, at the end of the input. */
+  /** Whatever follows the last line ending, at the end of the input. */
   end(): Line[];
 }
 
 const newline = 0x0a;
 
-/** @param longest a longer line is passed over as it comes, so that a file without line ends fills no memory */
+/** @param longest longer lines are discarded as they arrive, so that a file without line endings does not fill memory */
 export function createLineSplitter(longest: number): LineSplitter {
   let number = 0;
   let begun: Uint8Array[] = [];
@@ -54,6 +54,6 @@ export function createLineSplitter(longest: number): LineSplitter {
   };
 }
 
-/** Only JSON white space: such lines are skipped. */
+/** Nothing but JSON white space: such lines are skipped. */
 export const isBlank = ({ bytes }: Line): boolean =>
   bytes?.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d) ?? false;

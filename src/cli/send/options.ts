@@ -10,11 +10,11 @@ export interface SendOptions {
   readonly what:
     | { readonly kind: "event"; readonly bytes: Uint8Array }
     | { readonly kind: "lines"; readonly input: AsyncIterable<Uint8Array> };
-  /** What to try when it is no event. */
+  /** What to try when it is not an event. */
   readonly remedy: string;
   readonly json: boolean;
   readonly strict: boolean;
-  /** How long a request is repeated, from its first failure. */
+  /** How long a request is repeated, counted from its first failure. */
   readonly retryForMs: number;
   /** Batches under way at the same time. */
   readonly concurrency: number;

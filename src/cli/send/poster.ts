@@ -10,7 +10,7 @@ import type { Reply, ServerClient } from "../client/server.ts";
 /** The outcome of one request, after all its retries. */
 export type Outcome =
   | { readonly kind: "accepted"; readonly reply: Reply }
-  /** Something in it breaks a rule; another request may be good. */
+  /** Something in this request breaks a rule; another request may be accepted. */
   | { readonly kind: "refused"; readonly message: string }
   /** No other request would fare better. */
   | { readonly kind: "stopped"; readonly message: string; readonly mayHaveArrived: boolean };
@@ -25,12 +25,12 @@ export interface PosterDeps {
   retryForMs: number;
 }
 
-/** A batch of 5 MiB over a slow line takes its time. */
+/** A batch of 5 MiB over a slow connection takes a while. */
 const timeoutMs = 120_000;
-/** A rate limit that lasts longer is not waited for. */
+/** A rate limit that lasts longer than this is not waited for. */
 const longestRateWaitMs = 60_000;
 
-/** Makes ingestion requests. Each has an idempotency key, so that repeating it cannot accept its events twice. */
+/** Makes ingestion requests. Each has an idempotency key, so that repeating it cannot ingest its events twice. */
 export function createPoster({ server, apiKey, patience, retryForMs }: PosterDeps): Post {
   return async (path, body) => {
     const headers = { "Idempotency-Key": randomUUID() };

@@ -12,7 +12,7 @@ export interface SendLinesDeps {
   tally: Tally;
   clock: Clock;
   strict: boolean;
-  /** Ends the reading; what was read is still sent. */
+  /** Ends the reading; what has been read is still sent. */
   signal: AbortSignal;
 }
 
@@ -23,12 +23,12 @@ export interface ReadThrough {
   readonly stopped: string | null;
 }
 
-/** How long the first line of a batch waits for others: `tail -f` brings them one by one. */
+/** How long the first line of a batch waits for others: `tail -f` delivers them one by one. */
 const lingerMs = 200;
 
 /**
- * Sends each line as an event, in batches. Lines are judged here first, by the server's own rules, because a line that is
- * no event would spoil its batch. Reading waits for room, so that a fast input fills no memory.
+ * Sends each line as an event, in batches. Lines are judged here first, by the server's own rules, because a line that is not
+ * an event would spoil its batch. Reading waits for room, so that a fast input does not fill memory.
  */
 export async function sendLines({ input, sender, tally, clock, strict, signal }: SendLinesDeps): Promise<ReadThrough> {
   const splitter = createLineSplitter(longestPayload);
@@ -68,7 +68,7 @@ export async function sendLines({ input, sender, tally, clock, strict, signal }:
         readPiece();
       }
     }
-    // Not awaited: whoever writes to the pipe may never write again.
+    // Not awaited: the process writing to the pipe may never write again.
     void pieces.return?.();
   }
 
@@ -116,7 +116,7 @@ type Event =
   | { readonly kind: "linger is over" }
   | { readonly kind: "stop"; readonly reason: string };
 
-/** What happens, one after the other. `Promise.race` would keep a little of every line until the end of the input. */
+/** What happens, in order. `Promise.race` would retain a little of every line until the end of the input. */
 function createEventQueue() {
   const events: Event[] = [];
   let wake = () => {};

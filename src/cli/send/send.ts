@@ -46,7 +46,7 @@ ${signInDetails}`,
 
 async function send(options: SendOptions, config: ClientConfig, io: Io, clock: Clock): Promise<number> {
   const { what, retryForMs } = options;
-  // Before anybody is asked for a key.
+  // Checked before anyone is asked for a key.
   const fault = what.kind === "event" ? faultOf(what) : null;
   if (fault !== null) throw new StartupError(`${fault} Try: ${options.remedy}`);
   warnOfPlainHttp(config.url, io);
@@ -61,7 +61,7 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
   const client = (ends: AbortSignal) => createServerClient({ url: config.url, clock, signal: ends });
   try {
     const apiKey = await fetchKey(keySource, { server: client(signal), clock, patience });
-    // A signal ends pauses and the reading, not a request under way: its answer tells whether the events were accepted.
+    // A signal ends pauses and the reading, but not a request under way: its answer tells whether the events were accepted.
     const post = createPoster({ server: client(new AbortController().signal), apiKey, patience, retryForMs });
     const sending = what.kind === "event" ? sendEvent(what.bytes, post) : sendAll(what.input, post);
     const code = await Promise.race([sending, secondSignal()]);
@@ -104,6 +104,6 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
   }
 }
 
-/** What a shell expects of a program that a signal has ended early. */
+/** The exit code a shell expects of a program that a signal has ended early. */
 const codeOf = (reason: unknown): number =>
   reason instanceof Interrupted ? signalExitCode[reason.by] : exitCode.failed;

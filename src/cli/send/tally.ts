@@ -3,12 +3,12 @@ import { count, counted } from "../count.ts";
 import type { Io } from "../io.ts";
 import type { Line } from "./lines.ts";
 
-/** Counts what became of each line, and says so. */
+/** Counts and reports what became of each line. */
 export interface Tally {
   accepted(lines: readonly Line[], eventIds: readonly string[]): void;
   /** The line is not an event that the server would accept. */
   refused(line: Line, reason: string): void;
-  /** @param mayHaveArrived whether the server may have accepted them, without an answer that said so */
+  /** @param mayHaveArrived whether the server may have accepted them without an answer that said so */
   notSent(lines: readonly Line[], reason: string, mayHaveArrived: boolean): void;
   /** Whether every line was accepted. */
   readonly isClean: boolean;

@@ -15,7 +15,7 @@ const defaultCycles = 50;
 const databaseFlag = "--database-url";
 const nodesFlag = "--nodes";
 const defaultNodes = 4;
-/** One is always spared; of more, each would have too little of the machine. */
+/** One node is always spared; with more than the maximum, each would get too little of the machine. */
 const fewestNodes = 2;
 const mostNodes = 16;
 

@@ -2,40 +2,40 @@ import { createLedgerFigures, type LedgerFigures } from "../rig/ledger.ts";
 import { createReplayFigures, type ReplayFigures } from "./replays.ts";
 import type { AuditFigures, Cast, Round } from "./round.ts";
 
-/** What a crash test has counted. */
+/** What a crash test counts. */
 export interface CrashFigures extends LedgerFigures, AuditFigures, Cast {
   cycles: number;
   /** Servers killed before they listened. */
   killedStarting: number;
-  /** Requests whose answer a crash has swallowed, and how many of them are stored all the same. */
+  /** Requests whose answer was lost in a crash, and how many of them are stored all the same. */
   unanswered: number;
   unansweredStored: number;
   verifiedSignatures: number;
-  /** Most duplicates that one crash has caused. */
+  /** Most duplicates caused by a single crash. */
   worstDuplicates: number;
-  /** How many attempts can be under way at once. */
+  /** How many attempts can be under way at the same time. */
   mostInFlight: number;
   replays: ReplayFigures;
-  /** From the start of a process to its listening. */
+  /** From the start of a process until it listens. */
   restartMs: number[];
   backend: string;
 }
 
-/** What a crash test of several nodes has counted besides. */
+/** What a crash test of several nodes counts in addition. */
 export interface NodesFigures extends CrashFigures {
   readonly nodes: number;
   kills: number;
   freezes: number;
-  /** Those so long that a lease may have run out. */
+  /** Freezes long enough for a lease to run out. */
   longFreezes: number;
   databaseKills: number;
   cuts: number;
   /** Webhooks whose removal was answered while a mishap was under way. */
   removals: number;
-  /** Events of accounts whose quota ran out in the race of all nodes, acknowledged and without an answer. */
+  /** Events of accounts whose quota ran out in the race across all nodes: acknowledged, and without an answer. */
   quotaAccepted: number;
   quotaUnanswered: number;
-  /** From the death of nodes to the end of all that was on its way then. */
+  /** From the death of nodes until everything that was on its way then has ended. */
   takeoverMs: number[];
 }
 
@@ -75,7 +75,7 @@ export function createCrashFigures(cast: Cast, webhookConcurrency: number): Cras
   };
 }
 
-/** Adds a round that has ended. A crash that has caused more duplicates than attempts can be under way is a fault. */
+/** Adds a round that has ended. A crash that causes more duplicates than attempts can be under way is a fault. */
 export function addRound(figures: CrashFigures, { accounts, ledger, replays }: Round): void {
   add(figures, ledger.figures);
   add(figures.replays, replays.figures);

@@ -11,16 +11,16 @@ import type { DatabaseMishaps } from "./shared-database.ts";
 
 /** What happens to nodes and their database in a round, and what is expected of those that are left. */
 export interface Mishaps {
-  /** Something begins, as soon as there is a node or a database that it can happen to. */
+  /** Starts a mishap as soon as there is a node or a database that it can happen to. */
   happen(): Promise<void>;
-  /** A node is killed, and stays away until others have taken over. */
+  /** Kills a node, which stays away until others have taken over. */
   die(): Promise<void>;
-  /** Resolves when all that was on its way at a mishap has gone on, and every node listens. */
+  /** Resolves when everything that was on its way during a mishap has continued, and every node listens. */
   whenOver(): Promise<void>;
 }
 
 export interface MishapsOptions {
-  /** Those that it may happen to; others are spared, so that somebody is there who takes over. */
+  /** Nodes that mishaps may happen to; others are spared, so that there is always one to take over. */
   readonly victims: readonly TestNode[];
   readonly database: DatabaseMishaps | null;
   readonly accounts: readonly Account[];
@@ -30,30 +30,30 @@ export interface MishapsOptions {
   readonly outages: Outages;
   readonly random: Random;
   readonly clock: Clock;
-  /** For a machine that does other things as well: so much later all may go on. */
+  /** Extra time in which everything may continue, for a machine that is busy with other things as well. */
   readonly graceMs: number;
-  /** Told of what happens. */
+  /** Called with a description of each thing that happens. */
   tell(text: string): void;
 }
 
-/** So long after the death of a node its deliveries have gone on; after one of the database, once it is back. */
+/** How long after the death of a node its deliveries must have continued; for a database, counted from its return. */
 export const takeoverMs = 25_000;
-/** Nobody is declared dead before whoever declares it was in touch with the database for a whole lease. */
+/** No node declares another dead before it has itself been in touch with the database for a whole lease. */
 const inTouchAgainMs = 5_000;
-/** When it is over that, it is still waited for. */
+/** How much longer the test waits once that time is over. */
 const patienceMs = 60_000;
-/** Of the pauses some end before a lease can have run out on anything, and some after. */
+/** Some pauses end before a lease can have run out on anything, others after. */
 const shortFreezeMs = 8_000;
 const longestFreezeMs = 25_000;
 const longestOutageMs = 5_000;
-/** What a node had begun before it stood still may come so long after it goes on. */
+/** How long after a node resumes, attempts that it had begun before the freeze may still arrive. */
 const attemptMs = 11_000;
-/** From so long a pause on a lease may run out on an attempt. */
+/** From this length on, a pause may make a lease run out on an attempt. */
 const leaseLeftMs = 9_000;
-/** What was sent before a mishap is read by then. */
+/** By then, what was sent before a mishap has been read. */
 const readByMs = 1_000;
 const lookEveryMs = 50;
-/** When a look comes so late, the machine had no time for the nodes either. */
+/** If a look comes this late, the machine had no time for the nodes either. */
 const stallMs = 500;
 const cutsAtOnce = 5;
 const killedStartingShare = 0.1;
@@ -66,14 +66,14 @@ const kindsOfDatabase: readonly Kind[] = ["database", "cut"];
 export function createMishaps(options: MishapsOptions): Mishaps {
   const { victims, database, accounts, ledger, roaming, figures, outages, random, clock, graceMs, tell } = options;
   const underWay = new Set<Promise<void>>();
-  /** Killed and not back, or standing still. */
+  /** Killed and not back yet, or frozen. */
   const away = new Set<TestNode>();
-  /** By the monotonic clock: when all must have gone on. */
+  /** By the monotonic clock: when everything must have continued. */
   let dueAt = 0;
   let isDatabaseDown = false;
   let longFreezes = 0;
   let count = 0;
-  /** Starts wait for the database, and the next mishap of it for them. */
+  /** Starts wait for the database, and its next mishap waits for them. */
   let isDatabaseUp: Promise<unknown> = Promise.resolve();
   let starts: Promise<unknown> = Promise.resolve();
 
@@ -89,15 +89,15 @@ export function createMishaps(options: MishapsOptions): Mishaps {
   }
 
   /**
-   * Deliveries that had been answered may come again from here on. Whoever was killed starts after it: it takes back at once
-   * what it owned before.
+   * From here on, deliveries that had been answered may come again. A killed node is restarted only after this, because it
+   * immediately takes back what it owned before.
    */
   async function beginNextLife(): Promise<void> {
     await sleep(clock, readByMs);
     ledger.life += 1;
   }
 
-  /** @param measures whether the time it takes is told, if nothing else happens meanwhile */
+  /** @param measures whether the time it takes is recorded, provided that nothing else happens meanwhile */
   async function watchTakeover(measures: boolean): Promise<void> {
     const left = ledger.onTheWay(accounts);
     const own = count;
@@ -141,7 +141,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     if (port !== null) roaming.leave(port);
   }
 
-  /** @param staysAway until what was on its way has gone on by others; otherwise it is started at once */
+  /** @param staysAway until others have continued what was on its way; otherwise it is restarted immediately */
   function killNodes(killed: readonly TestNode[], staysAway: boolean): void {
     figures.kills += killed.length;
     expectBy(takeoverMs);
@@ -170,7 +170,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     run(beginNextLife());
     tell(`${victim.name} stands still for ${Math.round(ms)} ms`);
     away.add(victim);
-    // What it was about to write or to hear is late, and the server may have ended its connections.
+    // Whatever it was about to write or hear is late, and the database server may have closed its connections.
     const goesOn = outages.begin();
     victim.freeze();
     await sleep(clock, Math.min(ms, leaseLeftMs));
@@ -185,7 +185,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     goesOn();
     away.delete(victim);
     tell(`${victim.name} goes on`);
-    // What it had under way when it stood still may be made again by now, from here or from elsewhere.
+    // By now, what it had under way when it was frozen may be attempted again, by itself or by another node.
     ledger.life += 1;
     run(beginNextLife());
     if (!isLong) return;
@@ -198,7 +198,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
   async function killDatabase({ kill, start }: DatabaseMishaps): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     isDatabaseUp = promise;
-    // From here on: another crash must not come while this one waits.
+    // Set here, because another database crash must not come while this one waits.
     isDatabaseDown = true;
     await starts;
     figures.databaseKills += 1;
@@ -241,7 +241,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
 
   return {
     async happen() {
-      // One crash of the database at a time.
+      // Only one database crash at a time.
       const kinds = [...kindsOfNodes, ...(database && !isDatabaseDown ? kindsOfDatabase : [])];
       const kind = random.pick(kinds as [Kind, ...Kind[]]);
       const [first, second] = kind === "database" || kind === "cut" ? [] : await free();
@@ -252,7 +252,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
       else if (first && kind === "long freeze") run(freeze(first, random.between(leaseLeftMs, longestFreezeMs)));
       else if (first) {
         const both = second && random.chance(0.5) ? [first, second] : [first];
-        // One at a time: the next mishap needs somebody to happen to.
+        // Only one node stays away at a time: the next mishap needs a victim.
         killNodes(both, random.chance(stayingAwayShare) && both.length + away.size < victims.length);
       }
     },

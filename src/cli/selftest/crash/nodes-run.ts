@@ -20,25 +20,25 @@ import { auditRound, cast, openRound, type Round, type Settled } from "./round.t
 import { type CrashProgress, crashSettings } from "./run.ts";
 import type { SharedDatabase } from "./shared-database.ts";
 
-/** What is done to nodes; the report prints it beside the figures. */
+/** What is done to the nodes; the report prints it alongside the figures. */
 export const nodesSettings = {
   ...crashSettings,
-  /** Then all must go on and end, which takes a lease and more. */
+  /** After this many cycles everything must continue and end, which takes a lease and more. */
   cyclesInRound: 10,
-  /** The next mishap comes so long after the last one, while most of what that has met is still on its way. */
+  /** Time between two mishaps; most of what the last one affected is still on its way at the next. */
   shortestCycleMs: 1_000,
   longestCycleMs: 4_000,
-  /** In so many cycles a webhook is removed. */
+  /** The share of cycles in which a webhook is removed. */
   removalShare: 0.4,
   window: 200,
-  /** A slow webhook answers so late, at most. */
+  /** The longest time a slow webhook takes to answer. */
   slowestMs: 250,
-  /** Clients send as fast as they can before a mishap, and with such pauses while it lasts. */
+  /** Clients send as fast as they can before a mishap, and with pauses of this length during it. */
   shortestPauseMs: 200,
   longestPauseMs: 800,
 } as const;
 
-/** In the folder: what was done, and when. */
+/** File in the test's folder: what was done, and when. */
 const journalFile = "mishaps.log";
 
 export interface NodesRunOptions {
@@ -57,8 +57,8 @@ export interface NodesRunOptions {
 }
 
 /**
- * Several servers on one database: some are killed, or stand still, or lose their database, while the clients go on with the
- * others. In every round one node is left alone, so that somebody is there who takes over.
+ * Several servers on one database: some are killed, frozen or cut off from their database while the clients carry on with the
+ * others. In every round one node is spared, so that there is always one to take over.
  */
 export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
   const { nodes: count, database, cycles, seed, folder, clock, graceMs = 0, program, onProgress } = options;
@@ -103,7 +103,7 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
     return openRound({ ...place, ledger, switchboard, outages, random, window });
   }
 
-  /** Each cycle is a mishap; they overlap. The last one is a death that is timed. */
+  /** Each cycle is a mishap; they overlap. The last one is a death, whose takeover is timed. */
   async function runRound({ accounts, ledger, traffic, replays }: Round, some: number): Promise<void> {
     const roaming = traffic.roam({ clock, pickPort, pauseMs });
     const [survivor, ...victims] = shuffled(nodes.all);

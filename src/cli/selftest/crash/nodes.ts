@@ -7,10 +7,10 @@ import { type Api, createApi } from "../rig/account.ts";
 import type { Faults } from "../rig/ledger.ts";
 import { type Server, startServer } from "../rig/server.ts";
 
-/** Servers that share a database, each with a folder of its own. */
+/** Servers that share a database, each with its own folder. */
 export interface Nodes {
   readonly all: readonly TestNode[];
-  /** Those that listen and do not stand still. */
+  /** Nodes that listen and are not frozen. */
   listening(): TestNode[];
   readonly operatorToken: string;
   /** Kills all. */
@@ -22,9 +22,9 @@ export interface TestNode {
   /** Null while it does not listen. */
   readonly port: number | null;
   readonly isFrozen: boolean;
-  /** Resolves with the time until it listened. */
+  /** Resolves with the time it took until it listened. */
   start(): Promise<number>;
-  /** @returns the port that it had */
+  /** @returns the port it had */
   kill(): Promise<number | null>;
   freeze(): void;
   thaw(): void;

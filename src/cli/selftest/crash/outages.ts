@@ -1,26 +1,26 @@
 import type { Clock } from "../../../lib/clock.ts";
 import { WrongAnswer } from "../rig/account.ts";
 
-/** The times in which a server may say that it did not reach its database. */
+/** Keeps track of when a server may report that it could not reach its database. */
 export interface Outages {
-  /** It begins now. @returns what ends it */
+  /** An outage begins now. @returns a function that ends it */
   begin(): () => void;
-  /** Whether one is under way, or may be noticed only now. */
+  /** Whether an outage is under way, or may only be noticed now. */
   isNoticed(): boolean;
-  /** Whether an answer with this status only leaves open whether its request was carried out. */
+  /** Whether an answer with this status merely leaves open whether its request was carried out. */
   excuses(status: number): boolean;
-  /** Whether a line of the log that tells of an error is no fault. */
+  /** Whether an error in the log is no fault. */
   isExpected(line: string): boolean;
 }
 
-/** Statuses of a server that has lost its database, and of one that was cut off while the database answered. */
+/** Statuses of a server that has lost its database, and of one whose connection was cut before the database answered. */
 const outage = 503;
 const unknownOutcome = 500;
 
-/** A connection that was cut may be noticed at the next request, and a request fails at its deadline at the latest. */
+/** A cut connection may not be noticed until the next request, and a request fails at its deadline at the latest. */
 const noticedByMs = 30_000;
 
-/** Work that goes on by itself when the database is back. */
+/** Work that resumes by itself once the database is back. */
 const interrupted: ReadonlySet<unknown> = new Set(["delivery.load_failed", "delivery.broken", "replay.not_queued"]);
 const lostOutcome = "The connection to the database ended before it answered, so it is not known whether it wrote";
 const reasons: ReadonlySet<unknown> = new Set([
@@ -28,7 +28,7 @@ const reasons: ReadonlySet<unknown> = new Set([
   lostOutcome,
 ]);
 
-/** Whether a request that failed says nothing against the server: there was no answer, or one that is excused. */
+/** Whether a failed request does not count against the server: there was no answer, or one that is excused. */
 export const isExcused = (error: unknown, { excuses }: Pick<Outages, "excuses">): boolean =>
   !(error instanceof WrongAnswer) || excuses(error.status);
 
@@ -49,7 +49,7 @@ export function createOutages(clock: Clock): Outages {
     isExpected(line) {
       if (!isNoticed()) return false;
       const { event, error } = JSON.parse(line) as Record<string, unknown>;
-      // Its client is told 500, as it is neither stored nor refused: the ledger has it as a request without an answer.
+      // Its client gets a 500, since it is neither stored nor refused; the ledger treats it as a request without an answer.
       if (event === "request.failed") return String(error).includes(lostOutcome);
       return interrupted.has(event) && reasons.has(error);
     },

@@ -8,21 +8,21 @@ import { writeIngestRequest } from "../rig/traffic.ts";
 import { apiOf, type Nodes, type TestNode } from "./nodes.ts";
 import { isExcused, type Outages } from "./outages.ts";
 
-/** Events of an account by way of all nodes at once, more than its plan has. */
+/** Sends an account's events through all nodes concurrently, more than its plan allows. */
 export interface QuotaRace {
-  /** Holds what was accepted to the quota, to the event, by way of a node that listens. */
+  /** Checks, through a node that listens, that what was accepted matches the quota to the event. */
   end(api: Api): Promise<{ accepted: number; unanswered: number }>;
 }
 
-/** Of the plan "free". */
+/** The quota of the "free" plan. */
 const quota = 10_000;
-/** So many are left for the race; the rest is sent at once, in batches of the size that a request may have. */
+/** How many events are left for the race; the rest is sent up front, in batches of the size that a request may have. */
 const raced = 400;
 const batch = 400;
 const racers = 6;
 const largestRequest = 3;
 const pauseMs = 100;
-/** After so many refusals of a single event in a row, by any nodes, there is nothing left. */
+/** After this many refusals of a single event in a row, by any nodes, the quota is used up. */
 const refusalsAtEnd = 3;
 const refused = 429;
 const stored = 202;
@@ -38,11 +38,11 @@ export interface QuotaRaceOptions {
 export function runQuotaRace(nodes: Nodes, { ledger, outages, random, clock }: QuotaRaceOptions): QuotaRace {
   const pick = () => random.pick(nodes.listening() as [TestNode, ...TestNode[]]);
   let accepted = 0;
-  /** Events of requests that had no answer, or one that says nothing: stored or not. */
+  /** Events in requests that got no answer, or one that says nothing: stored or not. */
   let unanswered = 0;
   const account = open();
 
-  /** By the first node that lives long enough. */
+  /** Through the first node that lives long enough. */
   async function open(): Promise<Account> {
     const wish = { hooks: [], receiverUrl: "", operatorToken: nodes.operatorToken, tier: "free" } as const;
     for (;;) {
@@ -82,7 +82,7 @@ export function runQuotaRace(nodes: Nodes, { ledger, outages, random, clock }: Q
     while (accepted < quota - raced) {
       const status = await send(batch);
       if (status === refused) break;
-      // A node that has lost its database does not make it come back sooner by being asked.
+      // Asking a node that has lost its database does not bring it back any sooner.
       if (status !== stored) await sleep(clock, pauseMs);
     }
     await Promise.all(Array.from({ length: racers }, race));

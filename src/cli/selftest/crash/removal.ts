@@ -9,7 +9,7 @@ import { writeIngestRequest } from "../rig/traffic.ts";
 import { apiOf, type Nodes, type TestNode } from "./nodes.ts";
 import { isExcused, type Outages } from "./outages.ts";
 
-/** An attempt that had begun before the answer is read by then. */
+/** By then, an attempt that began before the answer has been read. */
 const readByMs = 500;
 const batch = 20;
 const mostBatches = 50;
@@ -25,9 +25,9 @@ export interface RemovalOptions {
 }
 
 /**
- * Sends events of an account to all nodes, and removes its webhook by one of them meanwhile: once that is answered, nothing
- * may come any more.
- * @returns whether it was answered; a mishap may have met it
+ * Sends an account's events to all nodes while removing its webhook through one of them: once the removal is answered, nothing
+ * may arrive any more.
+ * @returns whether the removal was answered; a mishap may have prevented it
  */
 export async function watchRemoval(
   nodes: Nodes,

@@ -5,25 +5,25 @@ import type { Account, Api } from "../rig/account.ts";
 import { type Ledger, tallyKey } from "../rig/ledger.ts";
 import { isExcused, type Outages } from "./outages.ts";
 
-/** Bulk replays of one account that run while the server is killed, one after another. */
+/** Bulk replays of one account, one after another, that run while the server is killed. */
 export interface ReplayDriver {
   readonly figures: ReplayFigures;
-  /** To be called when the server has started: notes what a crash has interrupted, and asks for more. */
+  /** Call it when the server has started: notes what a crash has interrupted, and requests more replays. */
   look(api: Api): Promise<void>;
-  /** How many have not ended. */
+  /** How many replays have not ended. */
   unfinished(api: Api): Promise<number>;
-  /** Holds every replay to its promise, when all have ended. @param eventIds all of the account's, the oldest first */
+  /** Checks every replay against its promise once all have ended. @param eventIds all of the account's, oldest first */
   audit(api: Api, eventIds: readonly string[]): Promise<void>;
 }
 
 export interface ReplayFigures {
-  /** Some were asked for as the server was killed, and have not begun. */
+  /** Some were requested while the server was killed, and never began. */
   asked: number;
   begun: number;
   completed: number;
-  /** Those that a crash has met before they had ended. */
+  /** Replays interrupted by a crash before they had ended. */
   interrupted: number;
-  /** Those among them that it has met with only a part of their events queued. */
+  /** Those of them interrupted with only part of their events queued. */
   interruptedQueueing: number;
   /** Distinct events that reached a webhook under the label of a replay. */
   deliveries: number;
@@ -40,9 +40,9 @@ export const createReplayFigures = (): ReplayFigures => ({
 
 interface Asked {
   readonly label: string;
-  /** Of a timeline replay: ingestion times, both inclusive. */
+  /** For a timeline replay: ingestion times, both inclusive. */
   readonly range: { from: number; to: number } | null;
-  /** False: the server went away before it answered, so it may have begun or not. */
+  /** False: the server went away before it answered, so the replay may have begun or not. */
   isAcknowledged: boolean;
 }
 
@@ -85,7 +85,7 @@ export function createReplayDriver(
     figures.asked += 1;
     const label = `replay № ${figures.asked} of ${account.id}`;
     const isTimeline = random.chance(0.5);
-    // Well before the latest one: nothing else can still be given that time.
+    // Ends well before the latest event: nothing else can still be given a time in that range.
     const range = isTimeline ? { from: timeAt(acknowledged, 0.2), to: timeAt(acknowledged, 0.8) } : null;
     const replay: Asked = { label, range, isAcknowledged: false };
     asked.set(label, replay);
@@ -146,7 +146,7 @@ export function createReplayDriver(
         figures.interruptedQueueing = interruptedQueueing.size;
         for (let n = unfinished.length; n < unfinishedAtOnce; n++) await ask(api);
       } catch (error) {
-        // Without an answer the server was killed meanwhile.
+        // No answer means that the server was killed meanwhile.
         if (!isExcused(error, outages)) ledger.fault(String(error));
       }
     },
@@ -170,6 +170,6 @@ export function createReplayDriver(
 
 const timeOf = (eventId: string): number => ingestedAtMs(parseEventId(eventId)?.seq ?? 0);
 
-/** Ingestion time of the event at a share of the list. */
+/** Ingestion time of the event at a given fraction of the list. */
 const timeAt = (eventIds: readonly string[], share: number): number =>
   timeOf(eventIds[Math.floor((eventIds.length - 1) * share)] ?? "");

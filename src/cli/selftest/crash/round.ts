@@ -11,7 +11,7 @@ import { createTraffic, eventIdsIn, type Traffic, writeIngestRequest } from "../
 import type { Outages } from "./outages.ts";
 import { createReplayDriver, type ReplayDriver } from "./replays.ts";
 
-/** Accounts that live for some cycles, until all has ended and the books are compared. */
+/** Accounts that live for some cycles, until everything has ended and the books are compared. */
 export interface Round {
   readonly accounts: readonly Account[];
   readonly ledger: Ledger;
@@ -26,7 +26,7 @@ export interface Cast {
   readonly clients: number;
 }
 
-/** The accounts of a round. The history of the last one is delivered again and again. */
+/** The accounts of a round. The last one's history is delivered again and again. */
 const roles: readonly { manners: readonly Manner[]; clients: number; batches: boolean }[] = [
   { manners: ["steady"], clients: 5, batches: true },
   { manners: ["steady", "unsteady", "refusing"], clients: 5, batches: true },
@@ -41,12 +41,12 @@ export const cast: Cast = {
 };
 
 /**
- * Events of the account with the replays, before the first crash: so many that queueing them takes a while, in which kills
- * fall. In requests of a size that a request may have.
+ * Events of the account with the replays, sent before the first crash: so many that queueing them takes a while, during which
+ * kills occur. Sent in requests of a size that a request may have.
  */
 const history = { requests: 4, events: 500 } as const;
 
-/** Of the server that a round begins on. */
+/** The server on which a round begins. */
 export interface Beginning {
   readonly api: Api;
   readonly port: number;
@@ -97,26 +97,26 @@ async function sendHistory(port: number, ledger: Ledger, account: Account, rando
   connection?.close();
 }
 
-/** Accounts of earlier rounds, and the records they have for good. */
+/** Accounts of earlier rounds, and their final records. */
 export interface Settled {
   readonly account: Account;
   readonly ended: Ended;
 }
 
-/** What the audits of all rounds have counted. */
+/** What the audits of all rounds count. */
 export interface AuditFigures {
-  /** Events and event records that are there in the end. */
+  /** Events and event records that exist in the end. */
   stored: number;
   records: number;
-  /** Records that end FAILED, as they must, because their webhook refuses everything. */
+  /** Records that end as FAILED, as they must, because their webhook refuses everything. */
   failed: number;
-  /** Attempts that arrived and are in no record: they were under way at a crash. */
+  /** Attempts that arrived but are in no record: they were under way during a crash. */
   unrecordedAttempts: number;
-  /** Attempts that a pause of a server made late: another one of the same delivery is in the record as well. */
+  /** Attempts made late by a server's pause: another one of the same delivery is in the record as well. */
   lateAttempts: number;
 }
 
-/** Lets all come to its end, and compares the books. */
+/** Lets everything come to an end, and compares the books. */
 export async function auditRound(
   { accounts, ledger, traffic, replays }: Round,
   { api, port, clock, hooksUrl }: { api: Api; port: number; clock: Clock; hooksUrl: string },

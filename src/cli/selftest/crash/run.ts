@@ -13,17 +13,17 @@ import { startSwitchboard } from "../rig/switchboard.ts";
 import { addRound, type CrashFigures, createCrashFigures } from "./figures.ts";
 import { auditRound, cast, openRound, type Round, type Settled } from "./round.ts";
 
-/** What is done to the server; the report prints it beside the figures. */
+/** What is done to the server; the report prints it alongside the figures. */
 export const crashSettings = {
-  /** The kill comes so long after the first event of a life is acknowledged, however slow the machine is. */
+  /** The kill comes this long after the first event of a life is acknowledged, however slow the machine is. */
   shortestLifeMs: 50,
   longestLifeMs: 350,
-  /** In so many cycles it comes while the server starts: at most so many times as long after its birth as it took last. */
+  /** In this share of cycles it comes while the server starts: at most this many times the duration of the last start. */
   killedStartingShare: 0.1,
   killedStartingTimes: 1.5,
-  /** So many times it comes during the very first start, at most `longestLifeMs` after its birth. */
+  /** This many times it comes during the very first start, at most `longestLifeMs` after the process is created. */
   killedAtBirth: 3,
-  /** After so many cycles all has to end and the books are compared; then other accounts go on. */
+  /** After this many cycles everything has to end and the books are compared; then other accounts take over. */
   cyclesInRound: 50,
   /** Acknowledged deliveries of an account that may be on their way before its clients wait. */
   window: 400,
@@ -48,16 +48,16 @@ export interface CrashOptions {
 }
 
 /**
- * Kills the server again and again while clients send, webhooks receive and replays run, starts it again on the same
- * folder, and holds it to its promises. A seed repeats the moments of the kills and what is sent; how threads and
- * processes interleave is the machine's.
+ * Kills the server again and again while clients send, webhooks receive and replays run, restarts it on the same folder, and
+ * holds it to its promises. A seed reproduces the moments of the kills and what is sent; how threads and processes interleave
+ * is up to the machine.
  */
 export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: CrashOptions): Trial<CrashFigures> {
   const faults = createFaults();
   const random = createRandom(seed);
   const switchboard = startSwitchboard(clock, fork(random), faults);
   const figures = createCrashFigures(cast, crashSettings.webhookConcurrency);
-  /** Accounts of earlier rounds, and the records they have for good. */
+  /** Accounts of earlier rounds, and their final records. */
   const settled: Settled[] = [];
   const settings = {
     POSTRIDER_RETRY_SCHEDULE: crashSettings.retrySchedule,
@@ -82,13 +82,13 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
     return { api: createApi(`http://127.0.0.1:${port}`), port, server: launched };
   }
 
-  /** After it, everything that arrives comes from the next server. */
+  /** Once it resolves, everything that arrives comes from the next server. */
   async function crash(victim: Server): Promise<void> {
     await victim.kill();
     await switchboard.whenDrained();
   }
 
-  /** The first crash of a round finds its accounts a moment old. */
+  /** The first crash of a round comes when its accounts have only just been created. */
   async function beginRound(): Promise<Round> {
     const ledger = createLedger(faults);
     const { api, port, server: first } = await start(ledger);
@@ -115,7 +115,7 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
     figures.killedStarting += 1;
   }
 
-  /** The first start makes secrets and tables; what is half made must not stop the next one. */
+  /** The first start creates secrets and tables; half-made ones must not stop the next start. */
   async function killAtBirth(): Promise<void> {
     while (figures.cycles < Math.min(crashSettings.killedAtBirth, cycles - 1)) {
       await killStarting(null, crashSettings.longestLifeMs);
@@ -147,7 +147,7 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
     figures.verifiedSignatures = switchboard.verified;
   }
 
-  /** The files must be whole as the last kill has left them, and what earlier rounds have left must still be there. */
+  /** The files must be whole as the last kill left them, and everything from earlier rounds must still be there. */
   async function auditTheWhole(): Promise<void> {
     const { faults: found, backend } = await examineStore(dataDir);
     for (const fault of found) noteFault(faults, fault);

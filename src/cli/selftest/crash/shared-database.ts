@@ -1,16 +1,16 @@
-/** The database of several servers. */
+/** The database that several servers share. */
 export interface SharedDatabase {
-  /** Must be empty; what the test makes stays there. */
+  /** Must be empty; what the test creates stays there. */
   readonly url: string;
-  /** What may be done to it; null: it is somebody else's, and left alone. */
+  /** What may be done to it; null: it belongs to somebody else, and is left alone. */
   readonly mishaps: DatabaseMishaps | null;
 }
 
 export interface DatabaseMishaps {
-  /** It ends as in a crash of its machine. */
+  /** Ends the database as a crash of its machine would. */
   kill(): Promise<void>;
   /** Resolves when it has recovered. */
   start(): Promise<void>;
-  /** Cuts a connection of one of the servers, as the next request or answer is on its way. */
+  /** Cuts a server's connection while the next request or answer is on its way. */
   cut(what: "request" | "answer"): void;
 }

@@ -7,15 +7,15 @@ import { freeBytesOf } from "../../../lib/free-bytes.ts";
 import { type Account, type Api, openAccount } from "../rig/account.ts";
 import type { Disk } from "./run.ts";
 
-/** On a larger disk filling would take minutes, and might hurt others. */
+/** Filling a larger disk would take minutes, and might affect others. */
 const mostFreeBytes = 1024 * 2 ** 20;
-/** A log that was not copied back before the disk was full takes as much again when there is room. */
+/** If the log was not copied back before the disk was full, it takes as much again once there is room. */
 const fewestFreeBytes = 20 * 2 ** 20;
-/** What the ballast leaves for events to fill. */
+/** How much room the ballast leaves for events to fill. */
 const leftBytes = 1 * 2 ** 20;
 const chunkBytes = 64 * 2 ** 10;
 
-/** @throws StartupError unless a small file system is given */
+/** @throws StartupError unless the file system is a small one */
 export function checkSmall(folder: string): void {
   const freeBytes = freeBytesOf(folder);
   if (freeBytes >= fewestFreeBytes && freeBytes <= mostFreeBytes) return;
@@ -27,14 +27,14 @@ export function checkSmall(folder: string): void {
   );
 }
 
-/** A small file system: a file without a use takes almost all of it, events take the rest, and the file goes again. */
+/** A small file system: a ballast file takes almost all of it, events take the rest, and then the file is removed. */
 export function createBallastDisk(folder: string, operatorToken: string): Disk {
   const ballast = join(folder, "ballast");
   let filler: Account | null = null;
   return {
     async fillUp(api: Api) {
       filler ??= await openAccount(api, { hooks: [], receiverUrl: "", operatorToken });
-      // Its events stay, because their erasure is tried again only some seconds after a full disk.
+      // The filler's events stay, because after a full disk their erasure is retried only some seconds later.
       if (freeBytesOf(folder) < fewestFreeBytes)
         throw new Error("the disk is exhausted. Try: fewer --cycles, or a larger disk");
       writeBallast(ballast);
@@ -47,8 +47,8 @@ export function createBallastDisk(folder: string, operatorToken: string): Disk {
 }
 
 /**
- * Takes everything and gives a little back: how much a file system holds besides its own bookkeeping is only known when it
- * is full. Random bytes, because some compress.
+ * Takes everything and gives a little back: how much a file system holds besides its own bookkeeping is only known once it is
+ * full. Random bytes, because some file systems compress.
  */
 function writeBallast(path: string): void {
   const file = openSync(path, "w", 0o600);

@@ -11,17 +11,17 @@ import { eventIdsIn, writeIngestRequest } from "../rig/traffic.ts";
 
 export interface DiskFullFigures extends LedgerFigures {
   cycles: number;
-  /** Requests answered with 503, those that filled the disk among them. */
+  /** Requests answered with 503, including those that filled the disk. */
   refusals: number;
-  /** Full disks on which the server was ended, by a kill or in order, and started again. */
+  /** Full disks on which the server was ended, by a kill or cleanly, and restarted. */
   restarts: number;
-  /** Events that only filled the disk. */
+  /** Events whose only purpose was to fill the disk. */
   filling: number;
-  /** Attempts that a webhook had answered and that could not be recorded before there was room, in all cycles. */
+  /** Attempts that a webhook had answered but that could not be recorded until there was room, over all cycles. */
   held: number;
   records: number;
   verifiedSignatures: number;
-  /** From the moment that there was room to the next event that was accepted. */
+  /** From the moment there was room to the next event that was accepted. */
   resumedMs: number[];
   backend: string;
 }
@@ -39,11 +39,11 @@ export const createDiskFullFigures = (): DiskFullFigures => ({
   backend: "",
 });
 
-/** The disk under the server: something fills it, somebody makes room. */
+/** The disk under the server: it can be filled, and room can be made. */
 export interface Disk {
-  /** Leaves a little room, for the events of the account that is returned; it has no webhooks. */
+  /** Leaves a little room for events of the account that is returned, which has no webhooks. */
   fillUp(api: Api): Promise<Account>;
-  /** As whoever runs the server makes room. */
+  /** Makes room the way an operator would. */
   makeRoom(api: Api): Promise<void>;
 }
 
@@ -52,15 +52,15 @@ export interface DiskFullOptions {
   readonly random: Random;
   readonly clock: Clock;
   readonly port: number;
-  /** Ends the server and starts it on the same folder, for some of the full disks. @returns its port */
+  /** Ends the server and starts it on the same folder, on some of the full disks. @returns its port */
   readonly restart?: () => Promise<number>;
   readonly operatorToken: string;
-  /** Of the server: most attempts to one webhook at once. */
+  /** The server's limit: the most concurrent attempts to one webhook. */
   readonly webhookConcurrency: number;
   readonly disk: Disk;
   readonly switchboard: Switchboard;
   readonly faults: Faults;
-  /** Filled as it goes. */
+  /** Updated as the test runs. */
   readonly figures: DiskFullFigures;
   onProgress?(figures: DiskFullFigures): void;
 }
@@ -71,27 +71,27 @@ const cast: readonly (readonly Manner[])[] = [
   ["unsteady", "slow"],
 ];
 
-/** Events of each account before the disk is full, some of them delivered by then and some not. */
+/** Events of each account before the disk is full; by then, some of them are delivered and some are not. */
 const eventsInCycle = 25;
-/** Payloads that fill the disk: down to what only just does not fit. */
+/** Payloads that fill the disk, down to ones that only just do not fit. */
 const fillings: readonly { count: number; bytes: number }[] = [
   { count: 50, bytes: 20_000 },
   { count: 5, bytes: 20_000 },
   { count: 1, bytes: 20_000 },
   { count: 1, bytes: 100 },
 ];
-/** Every so many full disks the server is ended and started again. */
+/** On every nth full disk the server is ended and restarted. */
 const restartEvery = 3;
 const batchSize = 3;
-/** Requests on the full disk after the webhooks have answered, so that the server has tried to record it. */
+/** Requests made on the full disk after the webhooks have answered, so that the server has tried to record the outcomes. */
 const probes = 5;
 const pollEveryMs = 50;
 const patienceMs = 60_000;
 
 /**
- * Fills the disk under a server again and again, makes room again, and holds it to its promises: while there is none,
- * requests are refused with 503 and `Retry-After` and leave nothing behind, reading goes on, and what webhooks answer is
- * not forgotten; when there is room, all goes on by itself. Nothing comes twice but what a kill has cut.
+ * Fills the disk under a server again and again, makes room again, and holds it to its promises: while there is no room,
+ * requests are refused with 503 and `Retry-After` and leave nothing behind, reading still works, and what webhooks answer is
+ * not forgotten; once there is room, everything resumes by itself. Nothing arrives twice except what a kill has cut off.
  */
 export function createDiskFullRun(options: DiskFullOptions): () => Promise<void> {
   const { cycles, random, clock, operatorToken, webhookConcurrency, disk, switchboard, faults, figures } = options;
@@ -139,7 +139,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
     return isAccepted;
   }
 
-  /** Smaller and smaller, until not one small event fits. */
+  /** Sends smaller and smaller payloads, until not even one small event fits. */
   async function fill(filler: Account): Promise<number> {
     let accepted = 0;
     for (const { count, bytes } of fillings) {
@@ -152,7 +152,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
     return accepted;
   }
 
-  /** What fits no filler may still be enough for a small event of another account; then more filling is needed. */
+  /** Room too small for any filler may still be enough for a small event of another account; then more filling is needed. */
   async function fillUntilRefused(filler: Account, account: Account) {
     for (let filled = 0; ; ) {
       filled += await fill(filler);
@@ -162,13 +162,13 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
   }
 
   async function unrecorded(): Promise<number> {
-    // Before the lists are read, which takes time: what arrives meanwhile is not in them.
+    // Read before the lists, which take time: they do not contain what arrives meanwhile.
     const { arrivals } = ledger.figures;
     const records = (await Promise.all(accounts.map((account) => listRecords(api, account)))).flat();
     return arrivals - records.reduce((sum, { attempts }) => sum + attempts, 0);
   }
 
-  /** Attempts whose outcome waits in memory for room; there is a bound on them, because nothing new starts. */
+  /** Attempts whose outcome waits in memory for room; their number is bounded, because nothing new starts. */
   async function countHeld(): Promise<void> {
     const held = (await unrecorded()) - cut;
     figures.held += held;
@@ -190,7 +190,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
     if (stored !== filled) {
       ledger.fault(`${filled} events were acknowledged until the disk was full, and ${stored} are stored`);
     }
-    // Webhooks answer now, while nothing can be recorded.
+    // The webhooks answer now, while nothing can be recorded.
     release();
     for (let n = 0; n < probes; n++) await exchange(waiting);
     await countHeld();
@@ -207,7 +207,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
     cut = await unrecorded();
   }
 
-  /** What was read before must be there, and the disk is as full as it was. */
+  /** Everything that was read before must still be there, and the disk is as full as it was. */
   async function restartWhileFull(restart: () => Promise<number>): Promise<void> {
     connection.close();
     ledger.life += 1;

@@ -24,7 +24,7 @@ export interface DiskFullTrialOptions {
   onProgress(figures: DiskFullFigures): void;
 }
 
-/** The run with a server of its own, on a file system that really is full. */
+/** The run with its own server, on a file system that really is full. */
 export function createDiskFullTrial({
   cycles,
   seed,
@@ -50,9 +50,9 @@ export function createDiskFullTrial({
     return (await server.ready).port;
   }
 
-  /** In turn by a kill and in order, which a full disk must not spoil either. */
+  /** Alternates between a kill and a clean stop, which a full disk must not spoil either. */
   async function restart(): Promise<number> {
-    // The run has counted this one.
+    // The run has already counted this restart.
     if (figures.restarts % 2 === 1) await server?.kill();
     else await stop();
     await switchboard.whenDrained();

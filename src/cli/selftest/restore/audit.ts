@@ -8,16 +8,16 @@ export interface RestoredBooks {
   readonly accounts: readonly Account[];
   readonly ledger: Ledger;
   readonly hooksUrl: string;
-  /** Ids of the events that were acknowledged before the backup began. */
+  /** Ids of the events acknowledged before the backup began. */
   readonly owed: ReadonlySet<string>;
 }
 
 /**
- * Holds a restored server to the books, when all has ended:
- * - what was acknowledged before the backup began is there, and of the other requests all or nothing;
+ * Checks a restored server against the books once everything has ended:
+ * - what was acknowledged before the backup began is there, and of each other request all or nothing;
  * - nothing is there that was not sent, byte for byte, and each event has one record for each webhook, in the one state that
- *   the webhook's answers mean, which it has given.
- * What came after the backup is gone, and what it had pending may come twice.
+ *   follows from the answers the webhook has given.
+ * What came after the backup is gone, and what was pending in it may arrive twice.
  */
 export async function auditRestored({ api, accounts, ledger, hooksUrl, owed }: RestoredBooks) {
   let events = 0;

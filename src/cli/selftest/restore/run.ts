@@ -21,12 +21,12 @@ import { startSwitchboard } from "../rig/switchboard.ts";
 import { createTraffic } from "../rig/traffic.ts";
 import { auditRestored } from "./audit.ts";
 
-/** What is done to the server; the report prints it beside the figures. */
+/** What is done to the server; the report prints it alongside the figures. */
 export const restoreSettings = {
-  /** The backup begins so long after the first event was acknowledged. */
+  /** The backup begins this long after the first event was acknowledged. */
   shortestLifeMs: 20,
   longestLifeMs: 500,
-  /** In half of the cycles the server is killed while the backup is made, at most so long after its beginning. */
+  /** In half of the cycles the server is killed while the backup is made, at most this long after it began. */
   killedDuringShare: 0.5,
   killedWithinMs: 300,
   /** Acknowledged deliveries of an account that may be on their way before its clients wait. */
@@ -42,13 +42,13 @@ const roles: readonly { manners: readonly Manner[]; clients: number; batches: bo
 
 export interface RestoreFigures extends LedgerFigures {
   cycles: number;
-  /** Kills while the backup was made. */
+  /** Kills during a backup. */
   killedDuring: number;
-  /** Acknowledged before the backups began: what must be there. */
+  /** Events acknowledged before the backups began: these must be there. */
   owed: number;
-  /** What the backups had. */
+  /** Events in the backups. */
   restored: number;
-  /** Deliveries that were pending in them. */
+  /** Deliveries pending in the backups. */
   pending: number;
   records: number;
   verifiedSignatures: number;
@@ -68,7 +68,7 @@ export interface RestoreOptions {
 
 /**
  * Backs up a server at random moments while clients send and webhooks receive, kills it, restores the backup elsewhere and
- * starts a server there: what was acknowledged before the backup began must be there, and end in the one state that it has to.
+ * starts a server there: what was acknowledged before the backup began must be there, and end in the one state it has to.
  */
 export function createRestoreRun({ cycles, seed, folder, clock, onProgress }: RestoreOptions): Trial<RestoreFigures> {
   const faults = createFaults();
@@ -104,7 +104,7 @@ export function createRestoreRun({ cycles, seed, folder, clock, onProgress }: Re
     return (await server.ready).port;
   }
 
-  /** Another process, as it is by hand. @returns what it prints */
+  /** Runs a command in another process, as an operator would. @returns what it prints */
   async function command<Answer>(args: readonly string[], dataDir: string, took: number[]): Promise<Answer> {
     const startedAt = clock.monotonicMs();
     const { code, out, err } = await createRunOwn(process.env, dataDir)([...args, "--json"], ended.signal);
@@ -172,7 +172,7 @@ export function createRestoreRun({ cycles, seed, folder, clock, onProgress }: Re
     const { pending } = await command<{ pending: number }>(["restore", backup], elsewhere, figures.restoreMs);
     const api = createApi(`http://127.0.0.1:${await start(elsewhere, ledger)}`);
     const left = await whenSettled(clock, ledger, async () => {
-      // Their sessions are those of before: the secrets were restored, too.
+      // Sessions from before remain valid, because the secrets were restored, too.
       const counts = await Promise.all(accounts.map((account) => countIn(api, "PENDING", account)));
       return counts.reduce((sum, count) => sum + count, 0);
     });

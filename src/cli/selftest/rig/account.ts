@@ -3,13 +3,13 @@ import { type Answer, call } from "../../http-client.ts";
 
 /** How a webhook of the self-test answers. */
 export type Manner =
-  /** At once, always 204. */
+  /** Immediately, always 204. */
   | "steady"
   /** 503 to the first delivery of each event, then 204. */
   | "unsteady"
   /** 204 after a moment, so that attempts are under way when a crash comes. */
   | "slow"
-  /** At once, always 422: the delivery has failed for good. */
+  /** Immediately, always 422: the delivery has failed permanently. */
   | "refusing";
 
 export interface Hook {
@@ -25,17 +25,17 @@ export interface Account {
   readonly hooks: readonly Hook[];
   /** Published signing keys by `kid`. */
   readonly publicKeys: ReadonlyMap<string, KeyObject>;
-  /** What `whsec_…` stands for: deliveries carry the HMAC of Standard Webhooks with it. */
+  /** The decoded `whsec_…` secret: deliveries carry a Standard Webhooks HMAC made with it. */
   readonly signingSecret: Buffer;
-  /** Ends two hours after the login; `logIn` gives another one. */
+  /** Expires two hours after the login; `logIn` gets another one. */
   session: string;
 }
 
-/** The management side of the server under test, by its published interface. */
+/** The management side of the server under test, used through its published interface. */
 export interface Api {
-  /** @throws WrongAnswer when the status is not the expected one; another error when the server went away */
+  /** @throws WrongAnswer when the status is not the expected one; a different error when the server went away */
   send<T>(method: string, path: string, expected: number, options?: { token?: string; body?: unknown }): Promise<T>;
-  /** The body of a 200 as it came, which its value does not tell. @throws as `send` does */
+  /** The exact body of a 200, which its parsed value does not preserve. @throws as `send` does */
   read(path: string, token: string): Promise<string>;
 }
 
@@ -75,11 +75,11 @@ interface AccountWish {
   readonly hooks: readonly Hook[];
   readonly receiverUrl: string;
   readonly operatorToken: string;
-  /** @default enterprise, which is without a quota to speak of */
+  /** @default enterprise, which has practically no quota */
   readonly tier?: "free" | "enterprise";
 }
 
-/** Makes an account, and registers its webhooks. */
+/** Creates an account and registers its webhooks. */
 export async function openAccount(
   api: Api,
   { hooks, receiverUrl, operatorToken, tier = "enterprise" }: AccountWish,

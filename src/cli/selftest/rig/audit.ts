@@ -3,7 +3,7 @@ import type { Account, Api } from "./account.ts";
 import { isForGood, type Ledger, type RecordTally, tallyKey, toldFaults } from "./ledger.ts";
 import { refusal } from "./switchboard.ts";
 
-/** What the server says of an event's delivery (specification, "Event record"). */
+/** What the server says about an event's delivery (specification, "Event record"). */
 export interface ListedRecord {
   readonly eventId: string;
   readonly state: string;
@@ -12,16 +12,16 @@ export interface ListedRecord {
   readonly errorCode: string | null;
   readonly statusCode: number | null;
   readonly attempts: number;
-  /** As it is stored: the text, not its value. */
+  /** As stored: the text, not its parsed value. */
   readonly payload: string;
 }
 
-/** Records of an account, by the state in which they have ended. */
+/** Numbers of an account's records, by final state. */
 export type Ended = Record<"DELIVERED" | "FAILED", number>;
 
 const pageSize = 1000;
 
-/** All records of an account, the newest event first. Nothing may be sent meanwhile. */
+/** All records of an account, newest event first. Nothing may be sent meanwhile. */
 export async function listRecords(api: Api, { session: token }: Account): Promise<ListedRecord[]> {
   const records: ListedRecord[] = [];
   for (let page = 0; ; page++) {
@@ -31,7 +31,7 @@ export async function listRecords(api: Api, { session: token }: Account): Promis
   }
 }
 
-/** Around a payload, which has neither inside. */
+/** Matches the text around a payload; no payload contains either part. */
 const payloadText = /"originalPayload":(.*?),"attempts":/gs;
 
 function readPage(text: string): ListedRecord[] {
@@ -51,16 +51,16 @@ export async function countIn(api: Api, state: string, { session: token }: Accou
 }
 
 const pollEveryMs = 50;
-/** A server begins no attempt when less is left of its lease. */
+/** A server begins no attempt when less than this is left of its lease. */
 const leaseLeftMs = 11_000;
-/** Longer than any pause between attempts: when nothing at all has moved for so long, nothing will. */
+/** Longer than any pause between attempts: if nothing at all has moved for this long, nothing will. */
 const patienceMs = 60_000;
 
 /**
- * Waits until nothing is left to do, or no more need be known: a server that sends without end would never be done.
- * @param left what is left, as a number
- * @returns what was left when it had not changed for a minute, and nothing had arrived either, or when there were as many
- *   faults as are told; 0 when all is done
+ * Waits until nothing is left to do, or no more need be known: a server that sends endlessly would never be done.
+ * @param left how much is left
+ * @returns what was left when it had not changed for a minute and nothing had arrived either, or when there were as many
+ *   faults as are printed; 0 when everything is done
  */
 export async function whenSettled(clock: Clock, ledger: Ledger, left: () => Promise<number>): Promise<number> {
   let seen = "";
@@ -77,33 +77,33 @@ export async function whenSettled(clock: Clock, ledger: Ledger, left: () => Prom
 }
 
 export interface Audited {
-  /** The oldest first. */
+  /** Oldest first. */
   readonly eventIds: readonly string[];
   readonly ended: Ended;
-  /** Attempts that arrived and are in no record: they were under way when the server was killed. */
+  /** Attempts that arrived but are in no record: they were under way when the server was killed. */
   readonly unrecordedAttempts: number;
-  /** Attempts of one delivery that are in its record beside another one that ended it, see `auditRepetition`. */
+  /** Attempts of one delivery recorded in addition to another one that ended it, see `auditRepetition`. */
   readonly lateAttempts: number;
 }
 
-/** A record that came more often than attempts of it were cut. */
+/** A record that arrived more often than its cut-off attempts explain. */
 interface Repetition {
   readonly eventId: string;
   readonly path: string;
-  /** Answers for good that were not the first one. */
+  /** Final answers other than the first one. */
   readonly duplicates: number;
   readonly unrecorded: number;
 }
 
 /**
- * Holds an account to the books, when all that was sent has ended:
- * - what was acknowledged is stored, what was refused is not, and the rest of the requests is stored whole or not at all;
+ * Checks an account against the books once everything that was sent has ended:
+ * - what was acknowledged is stored, what was refused is not, and every other request is stored whole or not at all;
  * - nothing is stored that was not sent, byte for byte, and each event has one record for each webhook, in the one state
- *   that the webhook's answers mean;
+ *   that follows from the webhook's answers;
  * - every record was delivered, and no delivery is of an event that is not stored;
- * - an attempt that is not in the record was under way at a crash; each can be the cause of one duplicate. So can what a
- *   server had under way as it stood still, see `auditRepetition`. Nothing else can;
- * - what the server counts beside the rows is what the rows are.
+ * - an attempt that is not in the record was under way during a crash; each can be the cause of one duplicate. So can what a
+ *   server had under way while it was frozen, see `auditRepetition`. Nothing else can;
+ * - the counts that the server keeps in addition to the rows match the rows.
  */
 export async function auditAccount(api: Api, account: Account, ledger: Ledger, hooksUrl: string): Promise<Audited> {
   const records = await listRecords(api, account);
@@ -185,7 +185,7 @@ function auditRequests(account: Account, stored: ReadonlyMap<string, unknown>, l
   }
 }
 
-/** Newest ingestion first. */
+/** Checks that the most recent ingestion comes first. */
 function auditOrder(account: Account, records: readonly ListedRecord[], ledger: Ledger): void {
   const at = records.findIndex(({ eventId }, i) => i > 0 && eventId > (records[i - 1]?.eventId ?? ""));
   if (at !== -1) ledger.fault(`the list of ${account.id} is out of order at ${records[at]?.eventId}`);
@@ -233,10 +233,11 @@ interface ListedAttempt {
 }
 
 /**
- * What a server that stood still had under way is in the log, too, and explains a duplicate, in one of two ways:
- * - its answer came, but the time for it was over when the server went on: it is there as unanswered;
- * - the server had its answer, but its lease had run out when it came to record it, so that another one has begun the next:
- *   both are there, and between their beginnings lies what must be left of a lease for an attempt to begin.
+ * What a frozen server had under way is in the log, too, and explains a duplicate, in one of two ways:
+ * - its answer came, but its time was up when the server resumed: it is logged as unanswered;
+ * - the server had its answer, but its lease had run out by the time it came to record it, so that another server had begun
+ *   the next attempt: both are logged, and they began at least as far apart as the part of a lease that must be left for an
+ *   attempt to begin.
  * @returns how many there are
  */
 async function auditRepetition(

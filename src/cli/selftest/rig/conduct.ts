@@ -11,29 +11,29 @@ export interface Trial<Figures> {
   readonly figures: Figures;
   readonly faults: Faults;
   run(): Promise<void>;
-  /** Ends what runs, whatever happened. */
+  /** Ends whatever is running, no matter what happened. */
   end(): Promise<void>;
 }
 
 export interface Plan<Figures> {
   readonly title: string;
-  /** What repeats it. */
+  /** The command that repeats it. */
   readonly command: string;
   readonly seed: number;
-  /** Everything of the test lies in it. */
+  /** Contains everything that belongs to the test. */
   readonly folder: string;
   readonly trial: Trial<Figures>;
   /** What was done to the server. */
   readonly settings: object;
-  /** What all of it amounts to when nothing was wrong. */
+  /** What everything amounts to if nothing was wrong. */
   verdict(figures: Figures): string;
-  /** The figures for people. */
+  /** The figures, for people. */
   pairs(figures: Figures): Pair[];
 }
 
 /**
- * Runs a self-test to its end, prints what it found with what it was taken on, and leaves nothing behind, unless
- * something was wrong: then the folder stays.
+ * Runs a self-test to its end, prints what it found and what machine it ran on, and leaves nothing behind, unless something
+ * was wrong: then the folder stays.
  * @returns the exit code
  * @throws StartupError when there is nothing to test
  */

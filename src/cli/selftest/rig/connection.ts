@@ -1,10 +1,10 @@
 import { createMessageReader, type Message } from "./http-message.ts";
 
-/** One connection to the server under test, with one request at a time. Nothing is ever sent twice by itself. */
+/** One connection to the server under test, with one request at a time. Nothing is ever resent automatically. */
 export interface Connection {
-  /** Resolves with the answer, or with null when the server went away before it was whole. */
+  /** Resolves with the answer, or with null when the server went away before the answer was whole. */
   send(request: Uint8Array): Promise<Message | null>;
-  /** Resolves when the connection is closed, by whichever side. */
+  /** Resolves when the connection is closed, by either side. */
   readonly closed: Promise<void>;
   close(): void;
 }

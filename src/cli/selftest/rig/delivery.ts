@@ -6,10 +6,10 @@ import type { ReceivedEvent } from "./ledger.ts";
 import type { Arrival } from "./receiver.ts";
 
 /**
- * Holds a delivery to what is promised of one (specification, "Deliveries"): it is signed by a
- * published key of the account, and by its secret as Standard Webhooks has it; its body is the four fields in their order,
- * without a byte of ours between them.
- * @returns what it carries, or in words what does not hold
+ * Checks a delivery against what is promised (specification, "Deliveries"): it is signed by a published key of the account,
+ * and with the account's secret according to Standard Webhooks; its body is the four fields in order, without a byte of ours
+ * between them.
+ * @returns what it carries, or a description of what does not hold
  */
 export function readDelivery(account: Account, { path, headers, body }: Arrival): ReceivedEvent | string {
   const eventId = headers.get("service-event-id") ?? "";

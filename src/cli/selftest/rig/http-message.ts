@@ -1,11 +1,11 @@
 /**
- * One HTTP/1.1 message as it came over the wire. The self-test reads and writes HTTP by itself on both sides of the server:
- * a library would send a request again by itself when the server dies, and what arrives must be the very bytes.
+ * One HTTP/1.1 message as it came over the wire. The self-test reads and writes HTTP itself on both sides of the server: a
+ * library would resend a request automatically when the server dies, and what arrives must be preserved byte for byte.
  */
 export interface Message {
   /** `POST /hook/1 HTTP/1.1` or `HTTP/1.1 202 Accepted`. */
   readonly startLine: string;
-  /** By lower-case name. */
+  /** Keyed by lower-case name. */
   readonly headers: ReadonlyMap<string, string>;
   readonly body: Buffer;
 }
@@ -13,13 +13,13 @@ export interface Message {
 const headEnd = Buffer.from("\r\n\r\n");
 
 /**
- * Takes bytes as they come and hands over each message when it is whole.
+ * Takes bytes as they arrive and hands over each message once it is whole.
  * @throws Error for a message whose length is not given by `Content-Length`
  */
 export function createMessageReader(onMessage: (message: Message) => void): (chunk: Uint8Array) => void {
   let pending = Buffer.alloc(0);
   return (chunk) => {
-    // A copy in any case: the memory of a chunk is the socket's.
+    // Always a copy: a chunk's memory belongs to the socket.
     pending = Buffer.concat([pending, chunk]);
     for (;;) {
       const headLength = pending.indexOf(headEnd);
@@ -52,7 +52,7 @@ function lengthOf(startLine: string, headers: ReadonlyMap<string, string>): numb
   return 0;
 }
 
-/** 202 of `HTTP/1.1 202 Accepted`. */
+/** 202 for `HTTP/1.1 202 Accepted`. */
 export const statusIn = ({ startLine }: Message): number => Number(startLine.split(" ", 2)[1]);
 
 export function writeMessage(startLine: string, headers: Readonly<Record<string, string>>, body: Uint8Array): Buffer {

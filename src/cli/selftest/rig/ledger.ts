@@ -4,15 +4,15 @@ import type { Account } from "./account.ts";
 /** An event as its sender knows it. */
 export interface SentEvent {
   readonly request: SentRequest;
-  /** Told by the answer or by the first delivery, whichever comes first; null while nobody has told. */
+  /** Learnt from the answer or the first delivery, whichever comes first; null until then. */
   eventId: string | null;
 }
 
-/** A request to take events: all of them are taken, or none. */
+/** A request to ingest events: all of them are accepted, or none. */
 export interface SentRequest {
   readonly account: Account;
   readonly events: readonly SentEvent[];
-  /** As it goes over the wire. */
+  /** The request exactly as sent over the wire. */
   readonly bytes: Buffer;
   readonly idempotencyKey: string | null;
   /** `open`: the server went away before it answered, so the events may be stored or not. */
@@ -22,42 +22,42 @@ export interface SentRequest {
 /** All deliveries of one event to one webhook. */
 export interface RecordTally {
   arrivals: number;
-  /** Those that have no answer yet, and whose connections stand. */
+  /** Deliveries that have no answer yet and whose connections are still open. */
   underWay: number;
-  /** Those that got an answer for good, by replay label ("" for none). */
+  /** Deliveries that got a final answer, by replay label ("" for none). */
   readonly concluded: Map<string, { times: number; life: number }>;
 }
 
 /**
- * The books of a self-test: what was sent and acknowledged, and what has arrived. It holds every answer and every delivery
- * to them as it comes; what can only be known at the end is in `audit.ts`.
+ * The books of a self-test: what was sent and acknowledged, and what has arrived. Every answer and every delivery is checked
+ * against them as it comes; what can only be known at the end is in `audit.ts`.
  */
 export interface Ledger {
-  /** Which start of the server is running: what arrives belongs to it. */
+  /** Which start of the server is running: whatever arrives is attributed to it. */
   life: number;
-  /** A server has stood still for longer than its lease, or may still do what it had begun before. */
+  /** A server was frozen for longer than its lease, or may still complete what it had begun before. */
   mayOverlap: boolean;
-  /** A server has stood still for so long that its attempts may have run out of time, or its lease. */
+  /** A server was frozen for so long that its attempts may have timed out, or its lease run out. */
   hasStoodStill: boolean;
   readonly figures: LedgerFigures;
   /** By webhook path and event id, see `tallyKey`. */
   readonly tallies: ReadonlyMap<string, RecordTally>;
   readonly requests: readonly SentRequest[];
-  /** Deliveries that came again although they had been answered for good, by the life that had them before. */
+  /** Deliveries that arrived again despite a final answer, by the life in which they had arrived before. */
   readonly duplicatesByLife: ReadonlyMap<number, number>;
   add(account: Account, payloads: readonly Buffer[], bytes: Buffer, idempotencyKey: string | null): SentRequest;
   acknowledged(request: SentRequest, eventIds: readonly string[]): void;
   refused(request: SentRequest): void;
   /**
    * Notes a delivery that is whole and genuine, before it is answered.
-   * @returns to be called when it was
+   * @returns a function to call once it has been answered
    */
   received(delivery: ReceivedEvent, status: number): () => void;
   tally(path: string, eventId: string): RecordTally;
   eventIdOf(payload: Uint8Array): string | null;
-  /** Resolves when fewer deliveries of the account's acknowledged events than this are on their way. */
+  /** Resolves when fewer than `count` deliveries of the account's acknowledged events are on their way. */
   whenOnTheWayBelow(account: Account, count: number): Promise<void>;
-  /** Tallies of the acknowledged deliveries of these accounts that have no answer for good. */
+  /** Tallies of these accounts' acknowledged deliveries that have no final answer. */
   onTheWay(accounts: readonly Account[]): RecordTally[];
   fault(text: string): void;
   readonly faults: Faults;
@@ -67,13 +67,13 @@ export interface LedgerFigures {
   sent: number;
   acknowledged: number;
   refused: number;
-  /** Requests repeated under their idempotency key that had been acknowledged before, and got the same ids. */
+  /** Requests that had been acknowledged, were repeated under their idempotency key, and got the same ids. */
   repeatedAlike: number;
   arrivals: number;
   /** Answered with 2xx. */
   delivered: number;
   duplicates: number;
-  /** Attempts that began while another one of the same delivery was under way. */
+  /** Attempts that began while another attempt of the same delivery was under way. */
   overlaps: number;
 }
 
@@ -93,17 +93,17 @@ export interface ReceivedEvent {
   readonly path: string;
   readonly eventId: string;
   readonly payload: Uint8Array;
-  /** "" when it is no replay. */
+  /** "" when it is not a replay. */
   readonly label: string;
 }
 
-/** What does not hold: all are counted, the first are told. */
+/** What does not hold: all faults are counted, the first few are printed. */
 export interface Faults {
   count: number;
   readonly told: string[];
 }
 
-/** Nothing is sent again after it (specification, "Acknowledgement and retry rules"). */
+/** A final answer: nothing is sent again after it (specification, "Acknowledgement and retry rules"). */
 export const isForGood = (status: number) =>
   isAcknowledgement(status) || (status >= 400 && status < 500 && status !== 429);
 const isAcknowledgement = (status: number) => status >= 200 && status < 300;
@@ -145,7 +145,7 @@ export function createLedger(faults: Faults): Ledger {
     if (by < 0) for (const look of [...waiting]) look();
   }
 
-  /** One payload, one id, whoever tells it first. */
+  /** One payload has one id, wherever it is first learnt from. */
   function name(event: SentEvent, eventId: string, source: string): boolean {
     event.eventId ??= eventId;
     if (event.eventId === eventId) return true;
@@ -201,13 +201,13 @@ export function createLedger(faults: Faults): Ledger {
     return ended;
   }
 
-  /** Only a server that stood still can have begun an attempt that another one did not know of. */
+  /** Only a server that was frozen can have begun an attempt that another one did not know of. */
   function noteOverlap(eventId: string, path: string): void {
     figures.overlaps += 1;
     if (!ledger.mayOverlap) fault(`two attempts of ${eventId} at ${path} were under way at once`);
   }
 
-  /** Again after a crash is what "at least once" allows; again without one is not. */
+  /** A repeat after a crash is what "at least once" allows; one without a crash is not. */
   function noteDuplicate(life: number, eventId: string, path: string): void {
     if (life === ledger.life)
       fault(`${eventId} arrived at ${path} again after a final response, with no crash in between`);

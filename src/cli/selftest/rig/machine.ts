@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, unlinkSync, writeSync } f
 import os from "node:os";
 import { join, resolve } from "node:path";
 
-/** `4 × Intel(R) Xeon(R), 15.6 GiB, Linux 6.1.0 x64`: what a figure was taken on. */
+/** `4 × Intel(R) Xeon(R), 15.6 GiB, Linux 6.1.0 x64`: the hardware that a figure was measured on. */
 export function describeHardware(): string {
   const processors = os.cpus();
   const memoryGib = (os.totalmem() / 2 ** 30).toFixed(1);
@@ -14,7 +14,7 @@ export interface Mount {
   readonly type: string;
   readonly device: string;
   readonly point: string;
-  /** What is "on disk" there is gone with the power. */
+  /** What is "on disk" there is lost when the power goes. */
   readonly isInMemory: boolean;
 }
 
@@ -50,7 +50,7 @@ export interface SyncLatency {
 const syncCount = 200;
 const pageBytes = 4_096;
 
-/** What one synced write costs in this folder: 4 KiB behind each other, each with an fsync. */
+/** What one synced write costs in this folder: 4 KiB at a time, appended, each with an fsync. */
 export function measureSync(folder: string): SyncLatency {
   const path = join(folder, "sync-probe");
   const page = Buffer.alloc(pageBytes, 1);
@@ -70,7 +70,7 @@ export function measureSync(folder: string): SyncLatency {
   return { p50Ms: percentile(took, 50), p99Ms: percentile(took, 99) };
 }
 
-/** The smallest value that is not below so many percent of them; 0 when there are none. */
+/** The smallest value with at least this percentage of the values at or below it; 0 when there are none. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? 0;

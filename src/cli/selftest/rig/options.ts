@@ -14,7 +14,7 @@ export const dirFlag = { name: "--dir", value: "DIR" } as const;
 
 const largestSeed = 2 ** 32 - 1;
 
-/** A whole number from 1 up. @throws UsageError */
+/** A whole number of at least 1. @throws UsageError */
 export function readCount(flags: ReadonlyMap<string, string>, name: string, byDefault: number): number {
   const text = flags.get(name);
   if (text === undefined) return byDefault;
@@ -22,7 +22,7 @@ export function readCount(flags: ReadonlyMap<string, string>, name: string, byDe
   throw new UsageError(`${name} must be a whole number from 1 to 9999999, not "${text}". Try: ${name} ${byDefault}`);
 }
 
-/** The given seed, or one that nobody could guess. @throws UsageError */
+/** The given seed, or an unpredictable one. @throws UsageError */
 export function readSeed(flags: ReadonlyMap<string, string>): number {
   const text = flags.get(seedFlag.name);
   if (text === undefined) return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
@@ -32,7 +32,7 @@ export function readSeed(flags: ReadonlyMap<string, string>): number {
   );
 }
 
-/** The value of a flag without which there is nothing to do. @throws UsageError */
+/** The value of a required flag. @throws UsageError */
 export function requireFlag(
   flags: ReadonlyMap<string, string>,
   { name, value }: Omit<Flag, "doc">,
@@ -43,7 +43,7 @@ export function requireFlag(
   throw new UsageError(`${name} ${value} is required. Try: ${name} ${example}`);
 }
 
-/** A new folder in the given one. @throws StartupError when none can be made there */
+/** A new folder inside the given one. @throws StartupError when none can be created there */
 export function makeFolder(parent: string): string {
   try {
     mkdirSync(parent, { recursive: true });

@@ -1,6 +1,6 @@
 import type { Random } from "../../../lib/random.ts";
 
-/** Members of a JSON object that a relay changes as soon as it parses it and writes it again. */
+/** Members of a JSON object that a relay alters if it parses and re-serialises them. */
 const delicate = [
   '"big":123456789012345678901234567890',
   '"one":1.0',
@@ -14,10 +14,10 @@ const delicate = [
   '"nested":{"payload":{"eventId":"evt_"},"deep":[[[[]]]]}',
 ] as const;
 
-/** Some payloads are larger than a page of the database, so that a write of theirs has parts that a crash can tear. */
+/** Some payloads are larger than a database page, so that writing one has parts that a crash can tear. */
 const largeShare = 0.03;
 
-/** The text of a JSON object that nobody else has sent: `n` is in it. */
+/** The text of a JSON object that nobody else has sent, because it contains `n`. */
 export function createPayload(random: Random, n: number): Buffer {
   const members = [`"n":${n}`];
   for (let left = random.between(1, 4); left > 0; left--) members.push(random.pick(delicate));

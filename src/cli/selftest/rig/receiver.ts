@@ -3,11 +3,11 @@ import { type Clock, sleep } from "../../../lib/clock.ts";
 import { connect } from "./connection.ts";
 import { createMessageReader, type Message, writeMessage } from "./http-message.ts";
 
-/** The webhooks' side of a self-test: a listener on loopback that hands over every delivery with its very bytes. */
+/** The webhooks' side of a self-test: a loopback listener that hands over every delivery byte for byte. */
 export interface Receiver {
   readonly url: string;
   /**
-   * Resolves when all that a server has sent is read and all its connections are closed. To be asked when that server has
+   * Resolves when everything that a server has sent is read and all its connections are closed. Call it once that server has
    * ended: what is handed over from then on comes from the next one.
    */
   whenDrained(): Promise<void>;
@@ -23,14 +23,14 @@ export interface Arrival {
 
 export interface Answer {
   readonly status: number;
-  /** Given after so long, by the clock; or when the promise is kept. */
+  /** When to answer: after this long, by the clock, or when the promise resolves. */
   readonly after: number | Promise<void>;
-  /** Told when it is given, or can no longer be. */
+  /** Called when the answer has been given, or can no longer be. */
   onEnd?(): void;
 }
 
 interface Peer {
-  /** Answers that are still to be given. */
+  /** Answers still to be given. */
   readonly owed: Set<Answer>;
   read(chunk: Uint8Array): void;
 }
@@ -42,7 +42,7 @@ const answerTo = (status: number) => writeMessage(`HTTP/1.1 ${status} Self-test`
 export function startReceiver(clock: Clock, receive: (arrival: Arrival) => Answer): Receiver {
   const open = new Set<Socket<Peer>>();
   const waiting = new Set<() => void>();
-  /** Sockets that only asked whether the others are gone. */
+  /** Sockets that exist only to find out whether the others are gone. */
   const asking = new Set<Socket<Peer>>();
 
   function take(socket: Socket<Peer>, { startLine, headers, body }: Message): void {
@@ -91,7 +91,7 @@ export function startReceiver(clock: Clock, receive: (arrival: Arrival) => Answe
     },
   });
 
-  /** Connections are accepted in the order in which they were made, so behind this one there is none of an ended server. */
+  /** Connections are accepted in the order they were made, so none of an ended server's comes after this one. */
   async function whenDrained(): Promise<void> {
     const last = await connect(listener.port);
     await last?.send(writeMessage(`GET ${drainPath} HTTP/1.1`, { Host: "127.0.0.1" }, nothing));

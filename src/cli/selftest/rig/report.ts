@@ -6,7 +6,7 @@ import { formatPairs } from "../../table.ts";
 import type { Faults } from "./ledger.ts";
 import { describeHardware, type Mount, measureSync, mountOf, percentile, type SyncLatency } from "./machine.ts";
 
-/** What figures were taken on. */
+/** What the figures were measured on. */
 export interface Machine {
   readonly hardware: string;
   readonly versions: string;
@@ -26,9 +26,9 @@ export type Pair = readonly [name: string, value: string];
 
 export interface Result {
   readonly title: string;
-  /** What repeats it. */
+  /** The command that repeats it. */
   readonly command: string;
-  /** What all of it amounts to when nothing was wrong. */
+  /** What everything amounts to if nothing was wrong. */
   readonly verdict: string;
   readonly seed: number;
   readonly tookMs: number;
@@ -45,14 +45,14 @@ export function writeJson({ command, seed, tookMs, machine, settings, figures, f
   return JSON.stringify(all, (name, value) => (name.endsWith("Ms") && Array.isArray(value) ? summarise(value) : value));
 }
 
-/** Many durations are told by three numbers. */
+/** Many durations are summarised by three numbers. */
 const summarise = (values: readonly number[]) => ({
   count: values.length,
   p50: Math.round(percentile(values, 50)),
   max: Math.round(Math.max(0, ...values)),
 });
 
-/** The figures for people, with what they were taken on, and what does not hold. */
+/** The figures for people, with what they were measured on, and what does not hold. */
 export function writeSheet(
   { title, command, verdict, tookMs, machine, faults }: Result,
   pairs: Pair[],

@@ -6,45 +6,45 @@ import { messageOf } from "../../../lib/error-message.ts";
 import { ownProgram } from "../../../own-program.ts";
 import { type Faults, noteFault } from "./ledger.ts";
 
-/** The server under test: this very program, as a process of its own. */
+/** The server under test: this same program, as a separate process. */
 export interface Server {
-  /** Resolves when it listens. Rejects when it ends before, also by `kill`. */
+  /** Resolves when it listens. Rejects when it ends before that, even if ended by `kill`. */
   readonly ready: Promise<Listening>;
   /** Resolves when the process is gone. */
   readonly ended: Promise<void>;
   /** `kill -9`. */
   kill(): Promise<void>;
-  /** Stops the process where it stands; what others send it waits. */
+  /** Suspends the process; what others send to it waits. */
   freeze(): void;
   thaw(): void;
-  /** Asks it to end, as an operator does. Resolves with its exit code. */
+  /** Asks it to end, as an operator would. Resolves with its exit code. */
   stop(): Promise<number | null>;
 }
 
 export interface Listening {
   readonly port: number;
-  /** From the start of the process. */
+  /** Time since the process was started. */
   readonly afterMs: number;
 }
 
 export interface ServerOptions {
   readonly dataDir: string;
-  /** As they stand in the environment; those of the caller's own are not read. */
+  /** As environment variables; the caller's own settings are not read. */
   readonly settings: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly faults: Faults;
-  /** The program as a command line. @default this very program */
+  /** The program as a command line. @default this same program */
   readonly program?: readonly string[];
-  /** Whether a line of the log that tells of an error is no fault. @default none is */
+  /** Whether an error in the log is no fault. @default none is expected */
   isExpected?(line: string): boolean;
 }
 
 const keptErrorChars = 2_000;
 
-/** In its data directory: what its servers have said, one after the other. */
+/** In the data directory: the output of its servers, one after the other. */
 const logFile = "server.log";
 
-/** Starts the server on a free port. An end that nobody asked for, and every line of the log that tells of an error, is a fault. */
+/** Starts the server on a free port. An unrequested exit, and every error in the log, is a fault. */
 export function startServer({
   dataDir,
   settings,
@@ -65,7 +65,7 @@ export function startServer({
   let isAsked = false;
   let said = "";
   const { promise: ready, resolve, reject } = Promise.withResolvers<Listening>();
-  // Nobody need wait for it: some servers are killed before they listen.
+  // Nobody has to wait for it: some servers are killed before they listen.
   ready.catch(() => {});
 
   function takeLine(line: string): void {
@@ -75,7 +75,7 @@ export function startServer({
     resolve({ port: Number(new URL(url).port), afterMs: clock.monotonicMs() - startedAt });
   }
 
-  /** Where the disk is what is tested, it may be full, and what was said then is missing. It is read all the same. */
+  /** When the disk is under test, it may be full and miss what was said then. The output is still read. */
   function keep(text: string): void {
     try {
       appendFileSync(join(dataDir, logFile), text);

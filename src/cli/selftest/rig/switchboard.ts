@@ -5,17 +5,17 @@ import { readDelivery } from "./delivery.ts";
 import { type Faults, type Ledger, noteFault } from "./ledger.ts";
 import { type Answer, type Arrival, type Receiver, startReceiver } from "./receiver.ts";
 
-/** The receiver with all webhooks of a self-test: each delivery is checked, noted in its ledger and answered. */
+/** The receiver with all webhooks of a self-test: checks each delivery, notes it in its ledger and answers it. */
 export interface Switchboard extends Pick<Receiver, "url" | "whenDrained" | "stop"> {
-  /** Webhooks with paths of their own. */
+  /** Creates webhooks, each with its own path. */
   newHooks(manners: readonly Manner[]): Hook[];
   /** From now on deliveries to the account's webhooks are noted in the ledger. */
   connect(account: Account, ledger: Ledger): void;
-  /** From now on a delivery to it is a fault. */
+  /** From now on a delivery to this webhook is a fault. */
   remove(hook: Hook): void;
   /** Deliveries with a valid signature so far. */
   readonly verified: number;
-  /** Until it is opened again, slow webhooks do not answer at all. */
+  /** Slow webhooks do not answer at all until the returned function is called. */
   hold(): () => void;
 }
 
@@ -24,10 +24,10 @@ function answerOf(manner: Manner, isFirst: boolean): number {
   return manner === "unsteady" && isFirst ? 503 : 204;
 }
 
-/** How late a slow webhook answers, at most. */
+/** The longest time a slow webhook takes to answer. */
 const byDefault = { slowestMs: 80 } as const;
 
-/** The status of a webhook that wants nothing. */
+/** The status of a webhook that refuses everything. */
 export const refusal = 422;
 
 export function startSwitchboard(

@@ -6,13 +6,13 @@ import { type Message, statusIn, writeMessage } from "./http-message.ts";
 import type { Ledger, SentRequest } from "./ledger.ts";
 import { createPayload } from "./payload.ts";
 
-/** Clients that send events as long as the server answers, each over a connection of its own, one request at a time. */
+/** Clients that send events while the server answers, each over its own connection, one request at a time. */
 export interface Traffic {
   /** Sends until the server goes away. */
   run(port: number): Run;
-  /** Sends to one of several servers after the other, to the next one when one goes away. */
+  /** Sends to one of several servers at a time, moving on to another when it goes away. */
   roam(options: RoamOptions): Roaming;
-  /** Only repeats what was sent last under an idempotency key. */
+  /** Only repeats what was last sent under an idempotency key. */
   repeat(port: number): Promise<void>;
 }
 
@@ -22,16 +22,16 @@ export interface Run {
   readonly ended: Promise<void>;
   /**
    * Closes the connections. A client that has not sent anything yet does not learn that the server is gone: the listener's
-   * system accepts a connection with its first bytes only, and tells nobody that it forgets the others.
+   * system accepts a connection only with its first bytes, and drops the others without telling anybody.
    */
   hangUp(): void;
 }
 
 export interface RoamOptions {
   readonly clock: Clock;
-  /** Of a server that listens; null: there is none now. */
+  /** The port of a server that listens; null: none does at the moment. */
   pickPort(): number | null;
-  /** Of a client between two requests. */
+  /** A client's pause between two requests. */
   pauseMs(): number;
 }
 
@@ -49,26 +49,26 @@ export interface TrafficOptions {
   readonly random: Random;
   /** Acknowledged deliveries of an account that may be on their way before its clients wait. */
   readonly window: number;
-  /** What an answer other than 202 means. Without any, the fate of the request is open. */
+  /** What an answer other than 202 means. Without any answer, the request's fate is open. */
   onRefusal(request: SentRequest, answer: Message): void;
 }
 
-/** Requests under an idempotency key that a client repeats when the server is back. */
+/** How many requests under an idempotency key a client repeats when the server is back. */
 const repeatedAfterwards = 3;
 const keyedShare = 0.3;
 const batchShare = 0.2;
 const largestBatch = 50;
-/** A client that has lost its server waits for so long before it asks another. */
+/** How long a client that has lost its server waits before it tries another. */
 const betweenServersMs = 50;
 
 export function createTraffic({ ledger, clients, random, window, onRefusal }: TrafficOptions): Traffic {
   const senders = clients.map((client) => createSender(client, fork(random)));
 
   function createSender({ account, batches }: TrafficOptions["clients"][number], random: Random) {
-    /** The last ones, the oldest first. */
+    /** The most recent requests with a key, oldest first. */
     const keyed: SentRequest[] = [];
 
-    /** False when the server has gone away. */
+    /** Resolves with false when the server has gone away. */
     async function exchange(connection: Connection, request: SentRequest): Promise<boolean> {
       const answer = await connection.send(request.bytes);
       if (answer === null) return false;
@@ -96,7 +96,7 @@ export function createTraffic({ ledger, clients, random, window, onRefusal }: Tr
         if (connection) await repeat(connection);
         connection?.close();
       },
-      /** Sends until the connection is closed, or it is told to stop. */
+      /** Sends until the connection is closed or it is told to stop. */
       async run(
         port: number,
         open: Map<Connection, number>,
@@ -167,7 +167,7 @@ const opening = Buffer.from('{"payload":');
 const comma = Buffer.from(",");
 const closing = Buffer.from("}");
 
-/** The request with the payloads in it as they are. */
+/** The request with the payloads embedded byte for byte. */
 export function writeIngestRequest(
   { apiKey }: Pick<Account, "apiKey">,
   payloads: readonly Buffer[],
@@ -185,7 +185,7 @@ export function writeIngestRequest(
   return writeMessage(`POST /v1/ingest${isBatch ? "/batch" : ""} HTTP/1.1`, headers, body);
 }
 
-/** The ids in a 202. */
+/** The event ids in a 202. */
 export function eventIdsIn({ body }: Message): string[] {
   const { eventId, eventIds } = JSON.parse(body.toString("utf8")) as { eventId?: string; eventIds?: string[] };
   return eventIds ?? (eventId === undefined ? [] : [eventId]);
