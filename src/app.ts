@@ -129,7 +129,7 @@ export interface AppDeps {
   onTime?(time: DatabaseTime): void;
   /** Tests of clients that do not read have less patience. @default readerPatienceMs */
   readerPatienceMs?: number;
-  /** Tests have no balancer that would have to notice. @default noticeMs */
+  /** Tests have no balancer that would have to notice. @default defaultNoticeMs */
   noticeMs?: number;
   /** How long a rotation of the master key rests before it looks once more. @default settleMs */
   keySettleMs?: number;

@@ -74,7 +74,7 @@ export interface LifecycleDeps {
   warn(message: string): void;
   /** Called once: nothing new is started, and requests are served until what is in flight has ended. */
   onStopping(): void;
-  /** Tests have no balancer that would have to notice. @default noticeMs */
+  /** Tests have no balancer that would have to notice. @default defaultNoticeMs */
   noticeMs?: number | undefined;
 }
 

@@ -6,7 +6,7 @@ import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "
 import type { Predecessor, PredecessorMessage } from "./handover.ts";
 import { messageOf } from "./lib/error-message.ts";
 
-/** Older ones ignore agent-based address filters, newer ones are untested (hazards, section 3). */
+/** Older ones leak on aborted bodies, newer ones are untested (hazards, section 3). */
 const requiredBun = "1.4.5";
 
 /** argv → command → exit code. The only place that ends the process. */

@@ -27,7 +27,7 @@ export interface Delivered {
 
 /** What the dispatcher knows about the route to a webhook; consulted right up to the last moment. */
 export interface Route {
-  /** Aborts what is in flight: the account has been deleted. */
+  /** Aborts what is in flight: the account has been deleted, or other servers have taken the deliveries over. */
   readonly signal: Interruption;
   /** Nothing more may start: the webhook was removed, or the account is suspended. */
   isClosed(): boolean;

@@ -23,7 +23,7 @@ export interface Sender {
    * written, which is the caller's fault. Any number may be in flight.
    */
   send(order: SendOrder, signal?: Interruption): Promise<Outcome>;
-  /** Ends every connection immediately; attempts in flight, and later ones, come back as `aborted`. */
+  /** Ends every connection immediately; attempts in flight, and later ones, come back as `interrupted`. */
   close(): void;
 }
 

@@ -86,7 +86,7 @@ const isSame = (a: Uint8Array, b: Uint8Array) => Buffer.compare(a, b) === 0;
 /**
  * A sealed value is: key version (1 byte), nonce (12), ciphertext (as long as the plain text), tag (16).
  *
- * The version tells which master key sealed a value, so that a later one can join without a flag day. AES-256-GCM with
+ * There is one version so far; which of several master keys sealed a value is found by trying each. AES-256-GCM with
  * random nonces is safe for 2^32 values under one key (NIST SP 800-38D, section 8.3); a server seals a few for each account.
  *
  * @param masterKey 32 bytes; copied, so the caller may wipe them

@@ -33,7 +33,7 @@ export interface Transport<Request extends OutgoingRequest = OutgoingRequest> {
    * (a line break in a header), which is a fault of the caller. Any number may be in flight.
    */
   send(request: Request, signal?: Interruption): Promise<Outcome>;
-  /** Ends every connection immediately; attempts in flight, and later ones, come back as `aborted`. */
+  /** Ends every connection immediately; attempts in flight, and later ones, come back as `interrupted`. */
   close(): void;
 }
 

@@ -205,8 +205,8 @@ export function createSqliteTarget(client: Database, place: string, from: string
 }
 
 /**
- * Written row by row, an index that is not in the order of the rows takes twice as long as the rows. Unique ones stay, as they
- * belong to small tables.
+ * Written row by row, an index that is not in the order of the rows takes twice as long as the rows. So those of the two
+ * largest tables are dropped here, and made again at the end.
  */
 function putIndexesOff(client: Database): void {
   client.run("create table move_index (name text primary key, text text)");

@@ -143,7 +143,7 @@ export interface Searched {
   find(table: Table, rows: readonly Row[]): Promise<readonly Row[]>;
 }
 
-/** Columns by which a row is looked up; SQLite's primary keys. */
+/** Columns by which a row is looked up: PostgreSQL's primary keys. */
 export const keyColumns = (name: TableName): readonly string[] => keys[name] ?? ["key"];
 
 const keys: Partial<Record<TableName, readonly string[]>> = {
