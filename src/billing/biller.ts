@@ -30,11 +30,11 @@ export interface BillerDeps {
   invoicing: Invoicing;
   references: References;
   earlierLife: EarlierLife;
-  /** One at a time for each account: requests take it too. */
+  /** Serializes work on each account; requests take it too. */
   lock: KeyedLock<number>;
-  /** Whether the job is this node's. */
+  /** Whether this node holds the job. */
   mayRun(): boolean;
-  /** Wakes the node that has it. */
+  /** Wakes the node that holds the job. */
   passOn(): void;
   announce(tenant: Tenant): void;
   /** Deletes an account whose verification was given up. */
@@ -46,31 +46,31 @@ export interface Biller extends Loop {
   hurry(accountKey: number): void;
 }
 
-/** Accounts at a time. */
+/** Accounts processed at a time. */
 const concurrency = 4;
 const accountsInOneGo = 100;
 
-/** More steps than an account can ever need at once, so that a defect cannot loop for ever. */
+/** More steps than an account ever needs in one run, so that a bug cannot loop forever. */
 const mostSteps = 1000;
 
-/** Upper bound of the pause, in case a timer is lost to a clock that was set back. */
+/** Upper bound on the pause, in case a timer is lost because the clock was set back. */
 const longestPauseMs = 60_000;
 
 /** How long to wait before checking an unfinished refund again. */
 const refundPauseMs = dayMs;
-/** Many are finished at once. */
+/** The first check comes early, because many refunds finish immediately. */
 const refundCheckMs = 60_000;
 const retryPauseMs = 10 * 60_000;
 
-/** So long after a look-up that was not answered, what waits for it is begun again. */
+/** How long after an unanswered look-up the task that needs it starts again. */
 const seekPauseMs = 60_000;
 
-/** A charge that was open in a backup is older than this by the time that the backup is put back. */
+/** A charge that was open in a backup is older than this by the time the backup is restored. */
 const freshChargeMs = 2 * 60 * 60_000;
 
 /**
- * Works off what there is to do for each account: look-ups, month's ends, repeated charges, refunds, last charges. The
- * books say what comes next, so it goes on where a crash has stopped it, and downtime is caught up.
+ * Does the pending work of each account: look-ups, month ends, retried charges, refunds, closing charges. The books say
+ * what comes next, so it resumes where a crash stopped it and catches up after downtime.
  */
 export function createBiller(deps: BillerDeps): Biller {
   const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
@@ -78,12 +78,13 @@ export function createBiller(deps: BillerDeps): Biller {
   const id = processorId(processor);
   let cancelTimer = () => {};
 
-  /** Does all that is due for one account, unless it is busy or has to wait for its turn. `turn`: the call that it may make. */
+  /** Does everything due for one account, unless it is busy or has to wait for its turn. `turn`: the call it may make. */
   const work = (accountKey: number, turn: Call | null): Promise<void> =>
     lock.run(accountKey, async () => {
       let given = turn;
       for (let step = 0; step < mostSteps; step += 1) {
-        // Turns and news come beside the loop, too. What is left is due in the books, where the job's next holder finds it.
+        // Turns and news also arrive outside the loop. What is left stays due in the books, where the job's next holder
+        // finds it.
         if (!mayRun()) return;
         const books = await store.books(accountKey);
         const task = nextTask(books, id, clock.now());
@@ -112,12 +113,12 @@ export function createBiller(deps: BillerDeps): Biller {
     onTurn: (accountKey, call) => work(accountKey, call).catch(tellFailure),
     onEnded(accountKey) {
       if (news.delete(accountKey)) hurry(accountKey);
-      // It may have come to rest until sooner than the loop looks again.
+      // The account's next task may be due before the loop would look again.
       loop.wake();
     },
   });
 
-  /** @returns when to begin it again, if it could not be done now */
+  /** @returns when to try again, if it could not be done now */
   async function perform(books: Books, task: Exclude<Task, { kind: "wait" }>): Promise<number | undefined> {
     const { account } = books;
     switch (task.kind) {
@@ -126,7 +127,7 @@ export function createBiller(deps: BillerDeps): Biller {
       case "send":
         return send(books, task.charge);
       case "drop":
-        // Not from here, but perhaps before the books were put back to a backup.
+        // It was not sent by this server, but perhaps before the books were restored from a backup.
         heed("look_up", await charging.settle(books, task.charge));
         return;
       case "refund":
@@ -154,8 +155,8 @@ export function createBiller(deps: BillerDeps): Biller {
 
   async function endMonth({ account, tenant, invoices }: Books): Promise<number | undefined> {
     const month = calendar.monthOf(account.nextInvoiceAt ?? clock.now());
-    // A charge of the month before may be left that stands beside the one which paid it. While that month is still to be
-    // paid, its own attempts find what there is.
+    // Another charge of the previous month may exist next to the one that paid for it. While that month is unpaid, its
+    // own attempts find such charges.
     const before = monthBefore(month);
     const idOfBefore = references.invoiceId(account.id, "subscription", before, 1);
     const isBeforeOpen = invoices.some((invoice) => invoice.id === idOfBefore);
@@ -170,7 +171,7 @@ export function createBiller(deps: BillerDeps): Biller {
     const page = await earlierLife.paidPage(account);
     if (page.kind === "unknown") return whenItAnswers(page);
     if (page.reference !== null && tenant) return saveCardOf(tenant, page.reference);
-    // Days of an account that cannot be used are not charged, and its card has just been declined often enough.
+    // The days of an account that cannot be used are not charged, and its card has already been declined often enough.
     const isSuspended = tenant?.paymentSuspendedAt != null;
     const invoiceId = references.invoiceId(account.id, "subscription", month, 1);
     const invoice = isSuspended ? null : await invoicing.ofMonth(account, invoiceId);
@@ -187,7 +188,7 @@ export function createBiller(deps: BillerDeps): Biller {
     );
   }
 
-  /** The card that was given after the backup is the one to charge. Its verification is paid back, as every later one. */
+  /** The card given after the backup is the one to charge. Its verification is refunded, like every later one. */
   async function saveCardOf(tenant: Tenant, reference: string): Promise<number | undefined> {
     const ids = newVerification(references.accountId(tenant.id));
     const { verification } = await store.openVerification(tenant.key, ids, null, clock.now());
@@ -237,8 +238,8 @@ export function createBiller(deps: BillerDeps): Biller {
   }
 
   /**
-   * A month's charge that was open in a backup may have been refused after it, and made under the next number. Then it is
-   * over, and that one is found by the attempt that follows.
+   * A monthly charge that was open in a backup may have been declined after the backup, and made again under the next
+   * number. Then this one is over, and the next attempt finds the other.
    */
   async function send(books: Books, charge: Charge): Promise<number | undefined> {
     const invoice = books.invoices.find(({ key }) => key === charge.invoiceKey);
@@ -271,14 +272,14 @@ export function createBiller(deps: BillerDeps): Biller {
     return undefined;
   }
 
-  /** Keeps the next account from asking a busy or broken processor at once. */
+  /** Keeps the next account from calling a busy or broken processor right away. */
   function heed(call: Call, outcome: Outcome): void {
     if (outcome.kind === "operator") turns.pause(call, retryPauseMs);
     if (outcome.kind === "unknown" && outcome.retryAfterMs)
       turns.pause(call, Math.min(outcome.retryAfterMs, operatorPauseMs));
   }
 
-  /** Asks what is left to pay back first: whether an earlier request for it has arrived, only the processor knows. */
+  /** Looks up what is left to refund first: only the processor knows whether an earlier refund request arrived. */
   async function refund({ reference, refund: stage }: Charge): Promise<void> {
     const state = await processor.lookUp(reference);
     const settle = (next: "due" | "requested" | "done", pauseMs: number | null) =>
@@ -289,7 +290,7 @@ export function createBiller(deps: BillerDeps): Biller {
     }
     if (state.kind === "reversed") return settle("done", null);
     if (state.kind !== "succeeded" || stage === "requested") return settle(stage ?? "due", refundPauseMs);
-    // What was paid and not what was asked for: more than was paid is refused.
+    // The amount paid, not the amount requested: a refund of more than was paid is refused.
     const answer = await processor.refund({ reference, amountKobo: state.amountKobo });
     if (answer.kind === "accepted") {
       log.write("info", "payment.refunded", { amountKobo: state.amountKobo });
@@ -301,7 +302,7 @@ export function createBiller(deps: BillerDeps): Biller {
   }
 
   async function forget({ account }: Books, card: SavedCard): Promise<void> {
-    // Where it exists nobody can be asked any more; our own copy goes all the same.
+    // The processor that knows the card can no longer be asked; our own copy is deleted all the same.
     if (card.processor !== id) return store.cardForgotten(card.key, clock.now());
     const answer = await processor.forgetCard(cards.open(card, account.id).token);
     if (answer.kind === "forgotten") return store.cardForgotten(card.key, clock.now());
@@ -348,13 +349,13 @@ export function createBiller(deps: BillerDeps): Biller {
   const loop = createLoop({ clock, mayStep: mayRun, passOn, step, onFailure: tellFailure });
   const hurried = createSemaphore(concurrency);
   const hurrying = new Set<Promise<void>>();
-  /** Accounts of which there was news during their turn. */
+  /** Accounts for which news arrived during their turn. */
   const news = new Set<number>();
   let isRunning = false;
 
   function hurry(accountKey: number): void {
     if (!isRunning) return;
-    // Waiting for it here would hold up the others.
+    // Waiting for the turn here would hold up the others.
     if (turns.hasTurn(accountKey)) {
       news.add(accountKey);
       return;

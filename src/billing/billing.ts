@@ -16,7 +16,7 @@ export interface Billing {
   readonly payments: Payments | null;
   /** The processor, when it is the built-in one: it has pages of its own. */
   readonly sandbox: Sandbox | null;
-  /** Breaks off what the built-in processor still has to say. The biller is stopped before. */
+  /** Cancels the callbacks that the built-in processor has yet to deliver. The biller must be stopped first. */
   close(): Promise<void>;
 }
 

@@ -13,9 +13,9 @@ export interface BillingCalendar {
 const dayMs = 24 * 60 * 60 * 1000;
 const dueHour = 12;
 
-/** Clocks are changed on the quarter hour of UTC at the earliest, in every zone since 1972. */
+/** Since 1972, clocks in every zone have changed only on a quarter hour of UTC. */
 const sameOffsetMs = 15 * 60 * 1000;
-/** A month's end asks for a few quarters, and for those in which its accounts changed their plans. */
+/** A month's end needs a few quarter hours, plus those in which its accounts changed plans. */
 const keptOffsets = 10_000;
 
 /** @param timeZone an IANA name such as `Africa/Lagos`; its methods throw a RangeError for an unknown one */
@@ -23,7 +23,7 @@ export function createBillingCalendar(timeZone: string): BillingCalendar {
   /** Created on first use: loading the system's locale and time zone data takes 5 ms, which would slow down the start. */
   let format: Intl.DateTimeFormat | undefined;
 
-  /** By quarter hour: to have a time written out and read again takes 5 µs. */
+  /** By quarter hour: formatting a time and parsing it back takes 5 µs. */
   const offsets = new Map<number, number>();
 
   /** How far the zone's clocks are ahead of UTC at an instant, in ms. */
@@ -54,7 +54,7 @@ export function createBillingCalendar(timeZone: string): BillingCalendar {
     return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(ms / 1000) * 1000;
   }
 
-  /** The instant at which the zone's clocks show this. Corrected twice, because the offset may change in between. */
+  /** The instant at which the zone's clocks show this time. Corrected twice, because the offset may change in between. */
   function instantOf(day: number, hour: number): number {
     const shown = day * dayMs + hour * 60 * 60 * 1000;
     return shown - offsetAt(shown - offsetAt(shown));

@@ -10,7 +10,7 @@ export interface CardSecrets {
 
 export const cardContext = (accountId: string) => `${accountId}:card`;
 
-/** Seals what the processor knows a card by. It opens only for the account that it was sealed for. */
+/** Seals the secrets by which the processor knows a card. They open only for the account they were sealed for. */
 export interface CardVault {
   seal(card: ChargeableCard, processor: string, accountId: string): NewCard;
   open(card: SavedCard, accountId: string): CardSecrets;

@@ -15,7 +15,7 @@ import { judgePayment, type PaymentVerdict } from "./verdict.ts";
 export interface FailedCharge {
   readonly amountKobo: number;
   readonly reason: string;
-  /** Null: it is not tried again by itself. */
+  /** Null: it is not retried automatically. */
   readonly retryAt: number | null;
   readonly isSuspended: boolean;
 }
@@ -29,9 +29,9 @@ export interface ChargingDeps {
   calendar: BillingCalendar;
   /** Where the browser goes after a confirmation. */
   returnUrl(): string;
-  /** Something of the account's standing or plan may have changed. */
+  /** The account's standing or plan may have changed. */
   announce(tenant: Tenant): void;
-  /** A charge that nobody waits for has failed. */
+  /** A charge that nobody is waiting for has failed. */
   onFailed?(tenant: Tenant, charge: FailedCharge): void;
 }
 
@@ -41,13 +41,13 @@ export interface ChargingDeps {
  */
 export type Outcome = PaymentVerdict | Pick<Unknown, "kind" | "retryAfterMs"> | { readonly kind: "operator" };
 
-/** The one way by which the state of a charge changes: ask the processor, judge, store. Any number of times, in any order. */
+/** The only way the state of a charge changes: ask the processor, judge, store. Safe to repeat, in any order. */
 export interface Charging {
-  /** Has a stored charge of a saved card made, or made again under the same reference. */
+  /** Makes a stored charge of a saved card, or makes it again under the same reference. */
   send(books: Books, charge: Charge): Promise<Outcome>;
   /** Looks a charge up and stores what follows. Never makes one. */
   settle(books: Books, charge: Charge): Promise<Outcome>;
-  /** Stores what follows from the processor's word on a charge, which was heard already. */
+  /** Stores what follows from an answer about a charge that the processor has already given. */
   hear(books: Books, charge: Charge, state: ChargeState): Promise<Outcome>;
   /** Something changed for a reference: an answer requested earlier must not postpone its next look-up. */
   hint(reference: string): void;
@@ -56,18 +56,18 @@ export interface Charging {
 /** `paystack:live`: charges and cards are marked with where they exist. */
 export const processorId = ({ name, mode }: Pick<PaymentProcessor, "name" | "mode">): string => `${name}:${mode}`;
 
-/** The id of an account and a random `payment_url` (130 bits), should they have to be made. */
+/** An account id and a random token for `payment_url` (130 bits), used if they have to be created. */
 export const newVerification = (accountId: string): NewVerification => ({ accountId, token: newToken(130) });
 
 const minuteMs = 60_000;
 
-/** A failure is checked once more after so long: a request that was slow on its way would show by then. */
+/** A failure is checked once more after this long: a request that was slow in transit has arrived by then. */
 const recheckMs = 60 * minuteMs;
 
 export function createCharging(deps: ChargingDeps): Charging {
   const { store, clock, log, processor, cards, calendar, returnUrl, announce } = deps;
 
-  /** What is being asked about, and whether there was news of it since. */
+  /** References being asked about, and whether there has been news of each since. */
   const asked = new Map<string, boolean>();
 
   async function asking(charge: Charge, ask: () => Promise<Outcome>): Promise<Outcome> {
@@ -91,7 +91,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     if (state && state.kind !== "not_found") return apply(books, charge, judgePayment(charge, state, processor));
     const now = clock.now();
     const times = { lookUpAt: now + minuteMs, resendAt: now + resendPauseMs };
-    // First of all: another server may be sending it at this moment, and what it sends may be paid.
+    // This comes first: another server may be sending the charge right now, and that one may be paid.
     if (!(await store.markSent(charge.reference, times, now))) return settle(books, charge);
     if (!card || card.key !== charge.cardKey || card.processor !== charge.processor) {
       return fail(books, charge, "No card is saved; verify one", null);
@@ -130,7 +130,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     return { kind: "operator" };
   }
 
-  /** Money may have moved. The next look-up tells; a request that was answered may be repeated after it at once. */
+  /** Money may have moved; the next look-up tells. A request that was answered may be repeated right after that look-up. */
   async function wait(charge: Charge, answer: Unknown): Promise<Outcome> {
     const { retryAfterMs = minuteMs, underWay } = answer;
     const now = clock.now();
@@ -200,8 +200,8 @@ export function createCharging(deps: ChargingDeps): Charging {
   }
 
   /**
-   * The customer or the bank is busy with it. What takes them too long counts as failed; should it be paid after all, it is
-   * seen, and either pays its days or goes back.
+   * The customer or the bank has not finished. If they take too long, the charge counts as failed; if it is paid after
+   * all, a look-up finds it, and the money either pays for its days or is refunded.
    */
   async function isStillWaiting(books: Books, charge: Charge, reason: string | undefined, now: number): Promise<void> {
     const { reference } = charge;
@@ -214,7 +214,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     }
   }
 
-  /** The bank waits for its customer, on a page. Of a deleted account nobody is left to go there. */
+  /** The bank wants its customer to confirm on a page. After an account is deleted, nobody is left to go there. */
   async function wasAskedToConfirm(books: Books, charge: Charge, url: string, now: number): Promise<void> {
     const { id } = books.account;
     const lookUpAt = nextLookUpOf(charge, now);
@@ -228,7 +228,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     }
   }
 
-  /** The processor knows nothing of the reference. That is an end only when no request can be under way any more. */
+  /** The processor does not know the reference. That is final only when no request can still be under way. */
   async function wasNotFound(books: Books, charge: Charge, now: number): Promise<void> {
     const isSavedCard = charge.kind !== "verification";
     if (charge.state !== "open" || !isSavedCard) {
@@ -294,11 +294,11 @@ export function createCharging(deps: ChargingDeps): Charging {
   };
 }
 
-/** Whether a charge that the processor does not know may be sent: no earlier request can be at work any more. */
+/** Whether a charge that the processor does not know may be sent: no earlier request can still be under way. */
 export const maySendAgain = (charge: Charge, now: number): boolean =>
   charge.state === "open" && charge.kind !== "verification" && (charge.resendAt ?? now) <= now;
 
-/** Until when a charge of a saved card may be open at the bank; null: a hosted page is open until it is given up. */
+/** When the bank's time to complete a saved-card charge ends; null: a hosted page stays open until it is given up. */
 const bankPatienceEndsAt = ({ kind, createdAt }: Charge): number | null =>
   kind === "verification" ? null : createdAt + bankPatienceMs;
 
@@ -311,7 +311,7 @@ function nextLookUpOf(charge: Charge, now: number): number | null {
     : lookUpAt;
 }
 
-/** What a failed charge means for the invoice that it was for. */
+/** What a failed charge means for its invoice. */
 function consequenceOf({ account, invoices }: Books, charge: Charge, now: number): AfterFailure | null {
   if (charge.kind === "verification") return null;
   if (charge.kind !== "subscription" || account.state !== "active") return { kind: "void" };

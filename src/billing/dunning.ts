@@ -6,8 +6,8 @@ const dayMs = 24 * 60 * 60 * 1000;
 export const retryDays: readonly number[] = [1, 3, 5, 7];
 
 /**
- * What a failed month's end charge means: the next day on which it is tried, or that the account is suspended. A charge
- * that was tried in between, because a new card was verified, moves nothing.
+ * What a failed month-end charge leads to: a retry on the next retry day, or suspension. An extra attempt in between,
+ * made because a new card was verified, does not shift the schedule.
  */
 export function afterFailure(firstFailedAt: number | null, now: number): AfterFailure {
   if (firstFailedAt === null) return { kind: "retry", at: now + (retryDays[0] ?? 0) * dayMs };

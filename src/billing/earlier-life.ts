@@ -15,17 +15,17 @@ export interface EarlierLifeDeps {
   references: References;
 }
 
-/** A charge of a number that the books do not have. */
+/** A charge that the processor has under a number missing from the books. */
 interface Known {
   readonly nth: number;
   readonly reference: string;
   readonly state: Exclude<ChargeState, { kind: "not_found" }>;
 }
 
-/** `free`: the first number after all that the books or the processor have. */
+/** `free`: the first number after all those that the books or the processor have. */
 type Sought = { readonly kind: "sought"; readonly known: readonly Known[]; readonly free: number } | Unknown;
 
-/** `isKnown`: the processor has a charge of this number, which is to be looked up. */
+/** `isKnown`: the processor has a charge under this number; look it up. */
 export interface Numbered {
   readonly kind: "number";
   readonly nth: number;
@@ -33,17 +33,17 @@ export interface Numbered {
 }
 
 /**
- * What was charged after the backup that this server goes on from. The books know nothing of it, but its references can be
- * worked out, so the processor is asked before the first charge of its kind is made.
+ * Charges made after the backup from which this server was restored. The books know nothing of them, but their references
+ * can be derived, so the processor is asked before the first charge of a kind is made.
  */
 export interface EarlierLife {
-  /** The number to charge under: of one that was made or is under way, else one that nobody has used. */
+  /** The number to charge under: that of a charge already made or under way, otherwise an unused one. */
   numberOf(referenceOf: (nth: number) => string): Promise<Numbered | Unknown>;
-  /** The reference of a page that was paid, which the books do not have. */
+  /** The reference of a paid page that is missing from the books. */
   paidPage(account: BillingAccount): Promise<{ readonly kind: "page"; readonly reference: string | null } | Unknown>;
   /**
-   * Takes charges of other purposes into the books, for whose days an invoice is about to be made: what they paid is
-   * credited. @returns whether there were any
+   * Before an invoice is made, adopts into the books the charges already made for its days: what they paid is credited.
+   * @returns whether there were any
    */
   credit(
     account: BillingAccount,
@@ -52,18 +52,18 @@ export interface EarlierLife {
 }
 
 /**
- * So many numbers in a row that nobody knows are the end of them. A charge that the processor refuses outright uses one up
- * without its knowing; that happens twice in a row only to a card that is locked for a day.
+ * This many unknown numbers in a row mark the end. A charge that the processor refuses outright uses up a number without
+ * the processor recording it; that happens twice in a row only with a card that is locked for a day.
  */
 const gapOfCharges = 2;
 const gapOfPages = 1;
-/** An account has one end, so one more is all that there can be. */
+/** An account closes only once, so there can be at most one more. */
 const gapOfClosings = 1;
 
 /**
- * So long a reference that the processor did not know is not asked for again: only an earlier life can have used it, and
- * that one is over. A month's end asks for some eight. Without this, one answer that does not come has it begin with the
- * first again, which takes some fifty calls of a processor that answers seven in ten.
+ * How long a reference that the processor did not know is not asked about again: only an earlier life can have used it,
+ * and that is over. A month's end asks about some eight. Without this, a single missing answer would restart it from the
+ * first, which takes some fifty calls to a processor that answers seven in ten.
  */
 const notFoundForMs = 10 * 60_000;
 /** 100 bytes each. */
@@ -106,7 +106,7 @@ export function createEarlierLife({ store, clock, log, processor, references }: 
     const amountKobo = paid ? (paid.requestedKobo ?? paid.amountKobo) : leastChargeKobo;
     await store.adoptCharge(
       account.key,
-      // Of one that is not paid the processor does not say over how much it is; should it be paid, it goes back.
+      // The processor does not report the amount of an unpaid charge; if it is paid after all, it is refunded.
       { kind, reference, processor: processorId(processor), amountKobo, transactionId: paid?.transactionId ?? null },
       clock.now(),
     );
@@ -135,7 +135,7 @@ export function createEarlierLife({ store, clock, log, processor, references }: 
       let any = false;
       for (const { kind, month } of purposes) {
         const firstInvoiceId = references.invoiceId(account.id, kind, month, 1);
-        // Only a month's end is tried again under the same invoice.
+        // Only a month's end is retried under the same invoice.
         const referenceOf = (nth: number) =>
           kind === "subscription"
             ? chargeReference(kind, firstInvoiceId, nth)

@@ -17,15 +17,15 @@ export interface MonthSoFar {
   readonly totalKobo: number;
 }
 
-/** Turns the days that a plan was held into invoices. Amounts are frozen as an invoice is made. */
+/** Turns the days on which a plan was held into invoices. Amounts are frozen when an invoice is made. */
 export interface Invoicing {
-  /** The month's end that is due; null when there is too little to charge, which waits for the next one. */
+  /** The invoice for the month's end that is due; null when the amount is too small to charge and waits for the next one. */
   ofMonth(account: BillingAccount, id: string): Promise<NewInvoice | null>;
-  /** What the plan in force has cost until yesterday: today belongs to the higher plan. Never less than 100 NGN. */
+  /** What the plan in force has cost through yesterday: today belongs to the higher plan. Never less than 100 NGN. */
   ofUpgrade(account: BillingAccount, id: string, now: number): Promise<NewInvoice>;
-  /** All days that are not paid, at the end of the account; `openCreditKobo` was used by invoices that end with it. */
+  /** All unpaid days when the account closes; `openCreditKobo` is the credit used by open invoices, which end with it. */
   ofClosing(account: BillingAccount, id: string, openCreditKobo: number, now: number): Promise<NewInvoice | null>;
-  /** The billing months that those days may have been charged in. */
+  /** The billing months in which those days may have been charged. */
   monthsOfClosing(account: BillingAccount, now: number): Promise<string[]>;
   soFar(account: BillingAccount, now: number): Promise<MonthSoFar>;
 }
@@ -59,7 +59,7 @@ export function createInvoicing({ store, calendar, prices }: InvoicingDeps): Inv
     },
     async monthsOfClosing(account, now) {
       const { days } = await usage(account, calendar.dayOf(now), false);
-      // After a month's end, at noon of its last day, the next month has begun.
+      // After a month's end, at noon on its last day, the next billing month has begun.
       const last = calendar.monthOf(calendar.nextMonthEnd(account.nextInvoiceAt ?? now));
       return [...new Set([...days.map(({ day }) => monthOfDay(day)), last])];
     },
@@ -75,7 +75,7 @@ export const cardCharge = (
   cardKey: number | null,
 ): NewCharge => ({ reference: chargeReference(kind, id, nth), processor, amountKobo, cardKey, lookUpAt: null });
 
-/** What stands for a charge while there is no card for it. */
+/** A placeholder for a charge while there is no card for it. */
 export const cardlessCharge = (
   { id, kind, amountKobo, attempts }: Pick<Invoice, "id" | "kind" | "amountKobo" | "attempts">,
   processor: string,

@@ -6,19 +6,19 @@ import type { PaymentProcessor } from "./processor.ts";
 export interface LookUpWatchDeps {
   clock: Pick<Clock, "monotonicMs">;
   log: Log;
-  /** For metrics: after every look-up whose answer says nothing. */
+  /** For metrics: called after every look-up with an inconclusive answer. */
   onUnknown(): void;
 }
 
 /** How long the same reason is not reported again. */
 const sameReasonPauseMs = 60 * 60_000;
 
-/** Reasons are sentences of the adapters, and few. */
+/** Reasons are sentences written by the adapters, and there are few. */
 const maxReasons = 100;
 
 /**
- * Warns about look-ups without a conclusive answer. They are retried automatically, so nobody would notice: payments
- * would wait for as long as the processor, or something on the way to it, answers in a way that cannot be read.
+ * Warns about look-ups without a conclusive answer. They are retried automatically, so otherwise nobody would notice:
+ * payments would wait for as long as the processor, or something on the way to it, gives unreadable answers.
  */
 export function watchLookUps(
   processor: PaymentProcessor,

@@ -87,7 +87,7 @@ export const billingExample = {
 export interface BillingView {
   readonly tenant: Tenant;
   readonly prices: Prices;
-  /** Null before the account had to do with payments. */
+  /** Null until the account first has to do with payments. */
   readonly books: Books | null;
   readonly month: MonthSoFar;
   readonly history: readonly Charge[];

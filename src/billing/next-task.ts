@@ -7,14 +7,14 @@ import { upgradePatienceMs, verificationLifetimeMs } from "./terms.ts";
 export type Task =
   /** Ask the processor what became of a charge. */
   | { readonly kind: "look_up"; readonly charge: Charge }
-  /** Have a stored charge made. */
+  /** Make a stored charge. */
   | { readonly kind: "send"; readonly charge: Charge }
-  /** Nothing was sent, and nobody wants it any more: the request for an upgrade is gone, or the account is. */
+  /** Nothing was sent, and the charge is no longer wanted: the upgrade request is gone, or the account is. */
   | { readonly kind: "drop"; readonly charge: Charge }
   | { readonly kind: "refund"; readonly charge: Charge }
   | { readonly kind: "forget_card"; readonly card: SavedCard }
   | { readonly kind: "give_up"; readonly verification: CardVerification }
-  /** The account was made on a paid tier, and its verification was given up. */
+  /** The account was created on a paid tier, and its verification was given up. */
   | { readonly kind: "remove_tenant"; readonly tenant: Tenant }
   | { readonly kind: "end_month" }
   | { readonly kind: "attempt"; readonly invoice: Invoice }
@@ -24,13 +24,13 @@ export type Task =
   | { readonly kind: "wait"; readonly until: number | null };
 
 /**
- * What there is to do for an account, from its books alone. The biller asks, does it, and asks again, so a crash at any
- * point leaves nothing but books that say what comes next.
+ * What to do next for an account, decided from its books alone. The biller asks, does it, and asks again, so after a
+ * crash at any point the books still say what comes next.
  *
- * The order matters: what may have happened is found out before anything new is begun, so no second charge is ever made
- * beside one that is open.
+ * The order matters: what may have happened is found out before anything new begins, so no second charge is ever made
+ * alongside an open one.
  *
- * @param processor the name and mode that charges and cards are marked with; those of another one are left alone
+ * @param processor the name and mode that charges and cards are marked with; those of another processor are left alone
  */
 export function nextTask(books: Books, processor: string, now: number): Task {
   const { account, tenant, verification, card, cardsToForget, invoices } = books;
@@ -43,7 +43,7 @@ export function nextTask(books: Books, processor: string, now: number): Task {
   };
 
   for (const charge of charges) {
-    // Unless it was looked up before it was to be sent, and the answer was that there is none yet.
+    // A charge with a look-up time is different: it was looked up before sending, without a conclusive answer so far.
     const wasNeverSent = charge.state === "open" && charge.sentAt === null && charge.lookUpAt === null;
     if (wasNeverSent && charge.kind === "upgrade") {
       if (isDue(charge.createdAt + upgradePatienceMs)) return { kind: "drop", charge };
@@ -66,14 +66,15 @@ export function nextTask(books: Books, processor: string, now: number): Task {
   }
   if (account.state === "closed") return { kind: "wait", until: earliest(times) };
 
-  // The address leads to the bank while that waits for its customer; what comes of the charge is looked up.
+  // The payment URL leads to the bank while the bank waits for its customer; look-ups find out what becomes of the
+  // charge.
   const isAtBank = live.some(({ key }) => key === verification?.chargeKey);
   if (verification && !isAtBank && isDue(verification.createdAt + verificationLifetimeMs))
     return { kind: "give_up", verification };
   if (tenant && tenant.enforcedTier === null && !verification) return { kind: "remove_tenant", tenant };
   if (isDue(account.nextInvoiceAt)) return { kind: "end_month" };
   for (const invoice of invoices) {
-    // Also by another processor, which cannot be asked: what it was told to charge may be charged.
+    // Includes charges by another processor, which cannot be asked: what it was told to charge may be charged.
     const isUnderWay = books.charges.some(({ state, invoiceKey }) => state === "open" && invoiceKey === invoice.key);
     if (!isUnderWay && isDue(invoice.nextAttemptAt)) return { kind: "attempt", invoice };
   }
@@ -82,7 +83,7 @@ export function nextTask(books: Books, processor: string, now: number): Task {
 
 const earliest = (times: readonly number[]): number | null => (times.length === 0 ? null : Math.min(...times));
 
-/** What the processor is asked for. It counts each by itself, so each waits by itself. */
+/** The kinds of calls to the processor. It counts each separately, so each waits separately. */
 export type Call = "look_up" | "charge" | "refund" | "forget_card";
 
 /** What a task asks of the processor first; null: nothing. */

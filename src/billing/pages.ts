@@ -16,14 +16,14 @@ p { margin: .5rem 0 0; color: var(--soft); }
 a { color: var(--accent); }
 `;
 
-/** The page has no script and takes nothing from another host; its one style is allowed by its hash. */
+/** The page has no script and loads nothing from another host; its only style is allowed by its hash. */
 const styleHash = createHash("sha256").update(style).digest("base64");
 
 const headers = pageHeaders({ "style-src": `'sha256-${styleHash}'` });
 
-/** The dashboard's view of the plan. It learns there what it may not learn here: whose payment it was, and how it ended. */
+/** The dashboard's plan view. It may show what this page must not reveal: whose payment it was, and how it ended. */
 const plan = { path: "/plan", words: "Back to the dashboard" };
-/** The plan's view says then that the payment is being checked, instead of asking for it. */
+/** Tells the plan view to say that the payment is being checked, instead of asking for it. */
 const planAfterPayment = { ...plan, path: "/plan?payment=returned" };
 
 /** Long enough to read it. */
@@ -69,7 +69,7 @@ export const expiredPage = () =>
 export const unknownPage = () =>
   page(404, "There is nothing to pay here", "The link is incomplete, or its account was deleted.");
 
-/** Does not name the address: whoever has the link can open it. */
+/** Does not name the address: anyone with the link can open the page. */
 export const emailRefusedPage = () =>
   page(
     409,
@@ -94,7 +94,7 @@ export const pausedPage = () =>
     { extra: { "Retry-After": "600" } },
   );
 
-/** Reveals nothing about any account: whoever knows a reference can open it. */
+/** Reveals nothing about any account: anyone who knows a reference can open it. */
 export const returnedPage = () =>
   page(
     200,

@@ -16,9 +16,9 @@ export type PayPage =
   | { readonly kind: "verified" }
   | { readonly kind: "expired" }
   | { readonly kind: "not_found" }
-  /** The processor refuses the account's address. */
+  /** The processor refuses the account's e-mail address. */
   | { readonly kind: "email_refused" }
-  /** The operator holds payments back. */
+  /** The operator has paused payments. */
   | { readonly kind: "paused" }
   | { readonly kind: "unavailable"; readonly retryAfterSeconds: number };
 
@@ -30,22 +30,22 @@ export interface PayPageDeps {
   charging: Charging;
   references: References;
   lock: KeyedLock<number>;
-  /** At most one look-up a minute of each reference. */
+  /** At most one look-up of each reference per minute. */
   lookUps: Limiter;
   returnUrl(): string;
   cancelUrl(): string;
 }
 
-/** For the account's owner, beside the verification in what is answered of its payments. */
+/** For the account's owner: the reason shown with the verification in the account's billing state. */
 const emailRefused =
   "The payment processor does not accept the account's e-mail address; set another one as email with POST /v1/tenants/payment-method";
 
-/** Each was left behind by somebody who came again after an hour; what is left is found by the next visit. */
+/** Each was abandoned by somebody who came back after an hour; the next visit finds the rest. */
 const mostPagesFoundAgain = 10;
 
 /**
- * Finds the processor's page behind a `payment_url`, and makes a new one when there is none that works. The address stays
- * the same for as long as the verification is open.
+ * Finds the processor's page behind a `payment_url`, and makes a new one when none works. The address stays the same for
+ * as long as the verification is open.
  */
 export function createPayPage(deps: PayPageDeps) {
   const { store, clock, log, processor, charging, references, lock, lookUps } = deps;
@@ -64,26 +64,26 @@ export function createPayPage(deps: PayPageDeps) {
     if (verification.state !== "open") return { kind: verification.state === "succeeded" ? "verified" : "expired" };
     const books = await store.books(verification.accountKey);
     const page = books.charges.find(({ key }) => key === verification.chargeKey);
-    // The page of another processor went with it.
+    // A page made by another processor is gone with it.
     if (!page || page.processor !== processorId(processor)) return newPage(verification, tenant.email);
     const word = await ask(books, page);
-    // The address leads on from a charge that has just ended, or is at its end itself.
+    // The charge has just ended: the address now leads past it, or is used up itself.
     if (word === "paid" || word === "failed" || word === "unacceptable") return show(token);
     // The bank's page lives as long as its charge waits, and nothing takes its place meanwhile.
     if (page.kind !== "verification" && page.pageUrl !== null) return { kind: "go", url: page.pageUrl };
     const age = clock.now() - page.createdAt;
     if (page.pageUrl !== null && word !== "not_found") {
-      // An old one may just be being paid; unless the processor says that it is not, it stays.
+      // An old page may have just been paid; it stays unless the processor says that it has not been.
       if (age < pageLifetimeMs || word === "not_asked" || word === "unknown") return { kind: "go", url: page.pageUrl };
     }
-    // Nobody has been on a page that was not made: its reason is the processor's, for not making it.
+    // Nobody has visited a page that was never made: its reason is the processor's for not making it.
     if (age < pagePauseMs && page.pageUrl === null && page.reason !== null) return { kind: "email_refused" };
     return age < pagePauseMs ? unavailableFor(pagePauseMs - age) : newPage(verification, tenant.email);
   }
 
-  /** What the processor says of the charge behind a page: a payment that nobody has told us of is found here. */
+  /** What the processor says about the charge behind a page; this finds payments that nobody has told us about. */
   async function ask(books: Books, page: Charge): Promise<Outcome["kind"] | "not_asked"> {
-    // Nobody can have paid in the moment in which the page was made.
+    // Nobody can have paid within moments of the page being made.
     if (clock.now() < page.createdAt + pagePauseMs || !lookUps.take(page.reference).ok) return "not_asked";
     return (await charging.settle(books, page)).kind;
   }
@@ -102,8 +102,8 @@ export function createPayPage(deps: PayPageDeps) {
   }
 
   /**
-   * The processor refuses a reference that it has seen: then the page was made after the backup that this server goes on
-   * from. If it was paid, the card is verified; if not, it is left behind and watched like any other.
+   * The processor refuses a reference that it has seen: then the page was made after the backup from which this server
+   * was restored. If it was paid, the card is verified; if not, the page is abandoned and watched like any other.
    */
   async function newPage(verification: CardVerification, email: string): Promise<PayPage> {
     const { account } = await store.books(verification.accountKey);

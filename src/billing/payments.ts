@@ -34,9 +34,9 @@ export interface PaymentDeps {
   calendar: BillingCalendar;
   prices: Prices;
   jobs: Jobs;
-  /** One at a time for each account: requests and the biller. */
+  /** Serializes requests and the biller for each account. */
   lock: KeyedLock<number>;
-  /** References are worked out with it: the same for as long as the database is (see `references.ts`). */
+  /** References are derived with it, so it stays the same for the life of the database (see `references.ts`). */
   referenceSecret: Uint8Array;
   /** Nothing is charged, and nobody is asked for money (`POSTRIDER_PAUSED`). */
   isPaused(): boolean;
@@ -45,7 +45,7 @@ export interface PaymentDeps {
   announce(tenant: Tenant): void;
   onFailed?: ChargingDeps["onFailed"];
   removeTenant(tenant: Tenant): Promise<void>;
-  /** For metrics: after every look-up whose answer says nothing. */
+  /** For metrics: called after every look-up with an inconclusive answer. */
   onUnknownLookUp(): void;
   /** @throws invalid `email_taken`; rate_limited */
   changeEmail(tenant: Tenant, email: string, origin: Origin): Promise<void>;
@@ -58,22 +58,23 @@ export interface Payments {
   paymentUrl(token: string): string;
   /** See `createUpgrade`. */
   upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult>;
-  /** Whether an upgrade to the plan that the account has is the repetition of one whose end was open. */
+  /** Whether an upgrade to the plan that the account already has repeats one whose outcome was open. */
   wasUpgradedMeanwhile(tenant: Tenant): Promise<boolean>;
   /**
    * Opens a verification for another card, or finds the open one. @returns its `payment_url`
-   * @param email becomes the account's own first
+   * @param email becomes the account's address first
    * @throws invalid `email_taken`; rate_limited
    */
   requestCard(tenant: Tenant, origin: Origin, email?: string): Promise<string>;
-  /** Somebody waits for a verification: has it looked up, at most once a minute. Does not wait for the answer. */
+  /** Somebody is waiting for a verification: looks it up, at most once a minute. Does not wait for the answer. */
   poll(tenant: Tenant): void;
-  /** An account was deleted: its last charge is to be made. */
+  /** An account was deleted: its closing charge is due. */
   closed(): void;
   openPage(token: string): Promise<PayPage>;
   /**
-   * A browser names a reference, as the processor sends it back. Anybody can do that, so it costs one look-up a minute at
-   * most, if it is ours and open; and what the processor says to it delays nothing that it has said itself.
+   * A browser comes back from the processor and names a reference. Anybody can do that, so it costs at most one look-up a
+   * minute, and only if the reference is ours and open; its answer never delays a look-up that the processor itself asked
+   * for.
    */
   returned(reference: string): Promise<void>;
   /** The processor names a reference: look it up soon, if it is ours. */
@@ -154,10 +155,10 @@ export function createPayments(deps: PaymentDeps): Payments {
 
   const returns = createLimiter(onceAMinute);
   const visitorLookUps = createLimiter({ clock, limit: visitorLookUpsPerMinute, windowMs: 60_000, maxKeys: 1 });
-  /** The processor did not answer a visitor's look-up; the next visitors wait, and nobody else. */
+  /** The processor did not answer a visitor's look-up: later visitors wait until then, but nobody else does. */
   let visitorsWaitUntil = 0;
 
-  /** Only what is decided is stored: that there is nothing new must not put off a look-up that somebody else has asked for. */
+  /** Stores only news: finding nothing new must not put off a look-up that somebody else has asked for. */
   async function lookUpForVisitor({ reference, accountKey, key, kind, state }: Charge): Promise<void> {
     if (isPaused() || state !== "open" || clock.now() < visitorsWaitUntil) return;
     if (!returns.take(reference).ok || !visitorLookUps.take("all").ok) return;
@@ -174,7 +175,7 @@ export function createPayments(deps: PaymentDeps): Payments {
     biller.wake();
   }
 
-  /** Has the open payment of an account looked up. */
+  /** Looks up the open payment of an account. */
   async function lookUpOpen(tenantKey: number): Promise<void> {
     const accountKey = await store.billingAccountOf(tenantKey);
     if (accountKey === null) return;
@@ -211,8 +212,8 @@ export function createPayments(deps: PaymentDeps): Payments {
       await lock.run(verification.accountKey, async () => {
         const { charges } = await store.books(verification.accountKey);
         const current = charges.find(({ key }) => key === verification.chargeKey);
-        // Another card is wanted, so a page on which the old one is to be confirmed would be the wrong one; and a card that
-        // is given on a page can be charged with that page's address alone.
+        // The customer wants another card, so a page for confirming the old one would be the wrong one; and a card
+        // entered on a page can be charged only with that page's e-mail address.
         if (current && (isNewEmail || current.kind !== "verification"))
           await store.dropPage(verification.key, clock.now());
       });

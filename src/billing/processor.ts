@@ -1,34 +1,35 @@
 /**
  * The seam to a payment processor. An adapter speaks one processor's language and decides nothing: references, amounts,
- * what counts as paid, repetition and dunning are the business of this folder, so both adapters share them.
+ * what counts as paid, retries and dunning are the business of this folder, so both adapters share them.
  *
  * Error contract: a call never throws for what the processor or the network does; that is a value. `unknown` means that
- * money may have moved, and only a look-up with the same reference can tell. An adapter repeats nothing by itself.
+ * money may have moved, and only a look-up with the same reference can tell. An adapter never retries on its own.
  *
- * `test/contract/processor/` is this text as a suite; an adapter is one that passes it.
+ * `test/contract/processor/` is this contract as a test suite; an adapter is whatever passes it.
  */
 export interface PaymentProcessor {
   readonly name: "sandbox" | "paystack";
   /** Whether real money moves. What was made in one mode does not exist in the other. */
   readonly mode: "test" | "live";
-  /** Most charges of saved cards a second, so that a month's end stays within the processor's limits. */
+  /** Maximum charges of saved cards per second, so that a month's end stays within the processor's limits. */
   readonly chargesPerSecond: number;
 
   /** Makes a hosted page on which the customer pays with a card that can be charged again later. Moves no money by itself. */
   startVerification(request: VerificationRequest): Promise<VerificationAnswer>;
 
-  /** What the processor knows of a reference: the only source of truth, and repeatable. */
+  /** What the processor knows about a reference: the only source of truth, and repeatable. */
   lookUp(reference: string): Promise<ChargeState | Unknown>;
 
   /** Charges a card while its owner is away. */
   chargeSavedCard(request: CardCharge): Promise<ChargeAnswer>;
 
-  /** Pays a successful charge back, in full. */
+  /** Refunds a successful charge in full. */
   refund(request: { reference: string; amountKobo: number }): Promise<RefundAnswer>;
 
   /**
-   * Reads a callback over the very bytes that came. A callback is a hint that a look-up is worth while, and nothing more.
-   * @returns null when its signature does not hold
+   * Reads a callback and verifies its signature over the raw bytes. A callback is a hint that a look-up is worthwhile,
+   * nothing more.
+   * @returns null when the signature is invalid
    */
   readCallback(body: Uint8Array, headers: Headers): Callback | null;
 
@@ -37,7 +38,7 @@ export interface PaymentProcessor {
 }
 
 export interface VerificationRequest {
-  /** Ours, unique for ever; letters, digits and `-`. */
+  /** Ours, unique forever; letters, digits and `-`. */
   readonly reference: string;
   readonly email: string;
   readonly amountKobo: number;
@@ -50,7 +51,7 @@ export interface VerificationRequest {
 export interface CardCharge {
   readonly reference: string;
   readonly token: string;
-  /** The very address that the token was made with: another one is refused. */
+  /** The exact address that the token was made with: any other is refused. */
   readonly email: string;
   readonly amountKobo: number;
   /** Where the browser goes after a confirmation, when the bank wants one. */
@@ -59,14 +60,14 @@ export interface CardCharge {
 
 /** A card that can be charged again. */
 export interface ChargeableCard {
-  /** Secret: it is sealed at rest, and never logged or answered. */
+  /** Secret: sealed at rest, and never logged or returned. */
   readonly token: string;
   readonly email: string;
   /** The same for the same card; null when the processor does not say. */
   readonly signature: string | null;
   readonly brand: string;
   readonly last4: string;
-  /** Two digits, and four. */
+  /** The month has two digits, the year four. */
   readonly expMonth: string;
   readonly expYear: string;
 }
@@ -74,7 +75,7 @@ export interface ChargeableCard {
 /** The state of one reference at the processor. */
 export type ChargeState =
   | Succeeded
-  /** The customer or the bank is still busy with it, or nobody has begun. `word` is the processor's own, for the log. */
+  /** The customer or the bank has not finished, or nobody has begun. `word` is the processor's own term, for the log. */
   | { readonly kind: "pending"; readonly word: string }
   /** The bank wants the customer to confirm on this page. */
   | { readonly kind: "confirmation"; readonly url: string }
@@ -88,13 +89,13 @@ export interface Succeeded {
   readonly reference: string;
   /** What the customer was charged; more than asked when the processor adds its fees. */
   readonly amountKobo: number;
-  /** What we had asked for; null when the processor does not say. */
+  /** What we asked for; null when the processor does not say. */
   readonly requestedKobo: number | null;
   /** ISO 4217, such as `NGN`. */
   readonly currency: string;
   readonly mode: "test" | "live";
   readonly transactionId: string;
-  /** Null: paid, but not by a card that can be charged again. */
+  /** Null: paid, but not with a card that can be charged again. */
   readonly card: ChargeableCard | null;
 }
 
@@ -102,11 +103,11 @@ export interface Failed {
   readonly kind: "failed";
   /** For the customer: `Insufficient funds`. */
   readonly reason: string;
-  /** `new_card`: this card will never do. */
+  /** `new_card`: this card will never work. */
   readonly retry: "later" | "new_card";
 }
 
-/** Refused before anything was made of it. `operator`: our key, our account or our request is at fault, not the card. */
+/** Refused before it had any effect. `operator`: our key, our account or our request is at fault, not the card. */
 export interface Rejected {
   readonly kind: "rejected";
   readonly reason: string;
@@ -123,12 +124,15 @@ export interface Unknown {
   readonly underWay?: boolean;
 }
 
-/** The reference was used before: what became of it, a look-up tells. */
+/** The reference was used before; a look-up tells what became of it. */
 export interface Duplicate {
   readonly kind: "duplicate";
 }
 
-/** The processor does not take the customer's address, whatever the card: nothing was made, and only another one helps. */
+/**
+ * The processor does not accept the customer's e-mail address, whatever the card: nothing was made, and only another
+ * address helps.
+ */
 export interface EmailRefused {
   readonly kind: "email_refused";
   readonly reason: string;
@@ -146,8 +150,8 @@ export type ChargeAnswer = { readonly kind: "state"; readonly state: ChargeState
 export type RefundAnswer = { readonly kind: "accepted" } | { readonly kind: "already_refunded" } | Rejected | Unknown;
 
 export interface Callback {
-  /** `dispute`: the customer's bank asks the money back; the operator has to answer it at the processor. */
+  /** `dispute`: the customer's bank asks for the money back; the operator has to respond at the processor. */
   readonly kind: "charge" | "refund" | "dispute" | "ignored";
-  /** Null when the callback is about no charge. */
+  /** Null when the callback is not about a charge. */
   readonly reference: string | null;
 }

@@ -37,7 +37,7 @@ export interface BillingRouteDeps {
 
 const tag = "Billing";
 
-/** The page that a `payment_url` stands for must not be a way to try out tokens, nor to keep the processor busy. */
+/** The page behind a `payment_url` must not be a way to guess tokens, nor to keep the processor busy. */
 const visitsPerMinute = 60;
 const mostClients = 10_000;
 
@@ -140,7 +140,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       },
       ({ query }) => {
         const reference = query.reference ?? query.trxref;
-        // The visit proves nothing (anybody can make it), so all it does is to have the payment looked up.
+        // The visit proves nothing (anybody can make it), so all it does is trigger a look-up.
         if (reference && isOurs(reference)) {
           payments?.returned(reference).catch((error: unknown) => {
             log.write("warn", "payment.return_failed", {
@@ -193,7 +193,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         const callback = payments?.processor.readCallback(body, headers) ?? null;
         if (!payments || !callback) throw badSignature();
         if (callback.kind === "dispute") log.write("error", "payment.disputed", { reference: callback.reference });
-        // Stored before it is answered: the processor repeats what is not answered with 200, and only that.
+        // Stored before it is answered: the processor repeats only what is not answered with 200.
         if (callback.reference !== null && isOurs(callback.reference)) await payments.lookUpSoon(callback.reference);
         return ok({ status: "received" });
       },
@@ -201,7 +201,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
   ];
 }
 
-/** They may be switched on again, and then the address works. */
+/** Payments may be switched on again, and then the address works. */
 const withoutPayments: PayPage = { kind: "unavailable", retryAfterSeconds: 3600 };
 
 const isOurs = (reference: string) => /^(?:ver|upg|sub|end)-[0-9a-z-]{8,60}$/.test(reference);

@@ -1,4 +1,4 @@
-/** What payments hold to, in one place (rules, section 12; payments, "How it works"). Money is in kobo. */
+/** The terms of payment, in one place (rules, section 12; payments, "How it works"). Money is in kobo. */
 
 /** One naira. */
 export const kobo = 100;
@@ -9,14 +9,14 @@ export const verificationKobo = 100 * kobo;
 /** The least that an upgrade charges; the excess is credited. */
 export const leastUpgradeKobo = 100 * kobo;
 
-/** Less than 50 NGN the processor does not charge; it waits for the next month's end. */
+/** The processor does not charge less than 50 NGN; a smaller amount waits for the next month's end. */
 export const leastChargeKobo = 50 * kobo;
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
-/** A hosted page is replaced when somebody comes after so long: the processor lets its sessions expire. */
+/** A hosted page this old is replaced on the next visit: the processor lets its sessions expire. */
 export const pageLifetimeMs = hourMs;
 
 /** The shortest time between two new pages behind one `payment_url`. */
@@ -25,15 +25,16 @@ export const pagePauseMs = minuteMs;
 /** How long an uncompleted verification stays open. */
 export const verificationLifetimeMs = 30 * dayMs;
 
-/** Whoever waits for a payment, or says so, has it looked up at most once in so long. */
+/** A client that waits for a payment, or claims to, triggers a look-up at most once in this time. */
 export const pollPauseMs = minuteMs;
 
-/** Look-ups a minute for all visitors together: a third of what Paystack takes with a test key. */
+/** Look-ups a minute for all visitors together: a third of what Paystack allows with a test key. */
 export const visitorLookUpsPerMinute = 30;
 
 /**
- * A request whose answer never came may still be at work at the processor; it is not repeated before so long. The
- * processor refuses a reference that it knows, but whether two at the very same moment are told apart, it does not say.
+ * A request that was never answered may still be in progress at the processor, so it is not repeated sooner than this.
+ * The processor refuses a reference that it knows, but does not say whether it tells two requests apart that arrive at
+ * the same moment.
  */
 export const resendPauseMs = 2 * minuteMs;
 
@@ -43,22 +44,22 @@ export const upgradePatienceMs = 10 * minuteMs;
 /** How long the bank or its customer may leave a charge of a saved card open before it counts as failed. */
 export const bankPatienceMs = dayMs;
 
-/** A client that was told to repeat its upgrade finds it complete for so long; it is never told to wait longer. */
+/** How long a client that was told to repeat its upgrade finds it complete; it is never told to wait longer. */
 export const repeatedUpgradeMs = hourMs;
 
 /** The operator has to fix something first: the key, or the account at the processor. */
 export const operatorPauseMs = hourMs;
 
-/** How long after its making a charge is looked up, the first time, the second … */
+/** How long after it was made a charge is looked up for the first time, the second … */
 const earlyLookUps: readonly number[] = [minuteMs, 2 * minuteMs, 5 * minuteMs, 15 * minuteMs, hourMs];
 
-/** As long as a page may be open, and a day. */
+/** As long as a page may be open, plus a day. */
 const watchMs = verificationLifetimeMs + dayMs;
 
 /**
- * When a charge is looked up next, should no callback come before: soon at first, then each time half as long again as it
- * has waited, at least once a day. Null when it has been long enough: a page that was left behind can be paid for as long
- * as the processor keeps it open.
+ * When a charge is looked up next, unless a callback comes first: soon at first, then after half the time it has already
+ * waited, at least once a day. Null once that has gone on long enough: an abandoned page can be paid for as long as the
+ * processor keeps it open.
  */
 export function nextLookUpAt(createdAt: number, lookUps: number, now: number): number | null {
   const early = earlyLookUps[lookUps];

@@ -3,43 +3,43 @@ import type { Call } from "./next-task.ts";
 
 export interface TurnsDeps {
   clock: Pick<Clock, "monotonicMs" | "after">;
-  /** Most charges a second; infinite when nobody counts them. */
+  /** Maximum charges per second; infinite when there is no limit. */
   chargesPerSecond: number;
   /** It is the account's turn to make the call. Must not reject. */
   onTurn(accountKey: number, call: Call): Promise<void>;
-  /** Its turn has ended. */
+  /** The account's turn has ended. */
   onEnded(accountKey: number): void;
 }
 
 /**
- * Accounts that wait for their turn at the processor: for a charge of a month's end, which keeps to the processor's
- * limits, or for the end of a pause that it asked for. They wait in memory and stay due in the books, so a wait is not
- * written, a restart finds all of them again, and whatever else is due goes past them.
+ * Accounts waiting for their turn at the processor: to make a month-end charge within the processor's limits, or for the
+ * end of a pause that it asked for. They wait in memory and stay due in the books, so a wait is not written, a restart
+ * finds all of them again, and whatever else is due can overtake them.
  */
 export interface Turns {
   /** Whether a call can be made now, without a turn. */
   isOpen(call: Call): boolean;
-  /** The account waits, at the end of the queue unless it waits already. */
+  /** Puts the account at the end of the queue, unless it is waiting already. */
   wait(accountKey: number, version: number, call: Call): void;
-  /** Whether an account waits, or has its turn, and nothing of it has changed since this version of its books. */
+  /** Whether an account has its turn, or is waiting and has not changed since this version of its books. */
   isWaiting(accountKey: number, version: number): boolean;
   hasTurn(accountKey: number): boolean;
-  /** How many wait or have their turn. */
+  /** How many are waiting or have their turn. */
   readonly size: number;
-  /** The processor asks to be left alone with this call. */
+  /** The processor asks us to hold off on this call. */
   pause(call: Call, durationMs: number): void;
   /** No further turn begins. Resolves when those under way have ended. */
   stop(): Promise<void>;
 }
 
-/** Turns of one call at a time. */
+/** Concurrent turns for each kind of call. */
 const concurrency = 4;
 
-/** Looked at again at least this often, should a timer be late. */
+/** The queue is checked at least this often, in case a timer is late. */
 const longestTimerMs = 60_000;
 
 interface Queue {
-  /** The version of the books with which each waits, the longest waiting first. */
+  /** The version of the books with which each account waits, longest wait first. */
   readonly waiting: Map<number, number>;
   /** When the next turn may begin. */
   openAt: number;
@@ -70,7 +70,7 @@ export function createTurns({ clock, chargesPerSecond, onTurn, onEnded }: TurnsD
         queue.cancelTimer = clock.after(Math.min(queue.openAt - now, longestTimerMs), () => give(call, queue));
         return;
       }
-      // One that has a turn already comes back for the next when it has ended.
+      // An account that already has a turn comes back for its next one when that turn ends.
       const accountKey = queue.waiting.keys().find((key) => !active.has(key));
       if (accountKey === undefined) return;
       queue.waiting.delete(accountKey);
@@ -97,7 +97,7 @@ export function createTurns({ clock, chargesPerSecond, onTurn, onEnded }: TurnsD
     wait(accountKey, version, call) {
       for (const [other, { waiting }] of queues) if (other !== call) waiting.delete(accountKey);
       const queue = queueOf(call);
-      // A key that is set again keeps its place.
+      // Setting a key again keeps its place.
       queue.waiting.set(accountKey, version);
       give(call, queue);
     },

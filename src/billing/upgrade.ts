@@ -19,7 +19,7 @@ export interface UpgradeOrder {
   readonly tier: Tier;
   /** The login of an account that was free. */
   readonly login: NewLogin | null;
-  /** Noted with the order. */
+  /** Recorded with the order. */
   readonly act: Act;
 }
 
@@ -42,14 +42,14 @@ export interface UpgradeDeps {
 
 const defaultRetrySeconds = 60;
 
-/** A month's end takes some calls to the processor. */
+/** A month's end takes several calls to the processor. */
 const monthEndSeconds = 5;
 
 /**
- * Upgrades an account (rules, section 12): with a saved card what the old plan has cost so far is charged at once, else
- * a card has to be verified first.
+ * Upgrades an account (rules, section 12). With a saved card, what the old plan has cost so far is charged immediately;
+ * otherwise a card has to be verified first.
  *
- * A charge whose answer was lost is found again by the next request, under the same reference, so a repetition after a 503
+ * The next request finds a charge whose answer was lost, under the same reference, so repeating the request after a 503
  * charges nothing twice.
  *
  * @returns a function that throws payment_required `payment_declined`; unavailable `payment_unknown`,
@@ -99,7 +99,10 @@ export function createUpgrade(deps: UpgradeDeps) {
     return answer(accountKey, await charging.send(await store.books(accountKey), stored), stored);
   }
 
-  /** An earlier upgrade whose outcome was open: its answer, or null when it has ended and this one begins afresh. */
+  /**
+   * Settles an earlier upgrade whose outcome was open: its answer, or null when it has ended and this one starts from
+   * scratch.
+   */
   async function finish(books: Books, open: Charge, order: UpgradeOrder): Promise<UpgradeResult | null> {
     if (open.pageUrl !== null) return null;
     let outcome = open.sentAt === null ? await charging.send(books, open) : await charging.settle(books, open);
@@ -154,8 +157,8 @@ export function createUpgrade(deps: UpgradeDeps) {
 }
 
 /**
- * Whether the last upgrade was completed after its client had been told to repeat it: by a callback, or by the biller. The
- * repetition finds it done, and is answered as if it had done it.
+ * Whether the last upgrade was completed after its client had been told to repeat it: by a callback, or by the biller.
+ * The repeated request finds it done, and is answered as if it had done it itself.
  */
 export async function wasCompletedMeanwhile(
   store: Pick<Store, "billingAccountOf" | "chargeHistory">,
@@ -164,7 +167,7 @@ export async function wasCompletedMeanwhile(
 ): Promise<boolean> {
   const accountKey = tenant.tier === tenant.enforcedTier ? await store.billingAccountOf(tenant.key) : null;
   const [latest] = accountKey === null ? [] : await store.chargeHistory(accountKey, 1);
-  // One that was paid at once was never waited for, and one with a page was confirmed there.
+  // An upgrade that was paid immediately has no look-ups, and one with a page was confirmed there.
   return (
     latest?.kind === "upgrade" &&
     latest.state === "succeeded" &&

@@ -3,7 +3,7 @@ import { isHigherTier } from "../domain/plans.ts";
 import type { Tier } from "../domain/tenant.ts";
 import { type BillingCalendar, daysIn, monthOfDay } from "./calendar.ts";
 
-/** Price of a month of each tier, in kobo. */
+/** Monthly price of each tier, in kobo. */
 export type Prices = Readonly<Record<Tier, number>>;
 
 /** Days to be paid for, and what they cost. */
@@ -33,8 +33,8 @@ export function heldDays(
 }
 
 /**
- * What the days cost that no invoice has yet: for each plan and month, the price of the month by the share of its days,
- * rounded down to a kobo.
+ * The cost of the days that are on no invoice yet: for each plan and month, the monthly price times the share of its
+ * days, rounded down to a kobo.
  */
 export function usageOf(held: ReadonlyMap<number, Tier>, isInvoiced: (day: number) => boolean, prices: Prices): Usage {
   const days = [...held]

@@ -1,16 +1,19 @@
 import type { Charge } from "../domain/books.ts";
 import type { ChargeableCard, ChargeState, PaymentProcessor } from "./processor.ts";
 
-/** What the processor's word on a charge means for us. */
+/** What the processor's answer about a charge means for us. */
 export type PaymentVerdict =
-  /** The money is ours. `card` is there after a verification; the amount may be another one than ours when it was found. */
+  /**
+   * The money is ours. `card` is set after a verification; the amount may differ from ours when the charge was found
+   * again.
+   */
   | {
       readonly kind: "paid";
       readonly transactionId: string;
       readonly amountKobo: number;
       readonly card: ChargeableCard | null;
     }
-  /** Money moved, but not as agreed: it goes back. */
+  /** Money moved, but not as agreed: it is refunded. */
   | { readonly kind: "unacceptable"; readonly reason: string; readonly card: ChargeableCard | null }
   | { readonly kind: "failed"; readonly reason: string; readonly cardRefused: boolean }
   | { readonly kind: "confirmation"; readonly url: string }
@@ -22,8 +25,8 @@ export type PaymentVerdict =
  * Judges the state of a charge at the processor. Only its own look-up is believed, and a success counts only if it is the
  * payment that we asked for: reference, currency, amount, mode, and for a verification a card that can be charged again.
  *
- * A charge that was never sent from here was sent before the books were put back to a backup. What it was over then may
- * differ from what it would be over now, and it counts all the same: the only other way is to take money twice.
+ * A charge that was never sent from here was sent before the books were restored from a backup. Its amount then may
+ * differ from what it would be now, and it counts all the same: the only alternative is to take money twice.
  */
 export function judgePayment(
   charge: Charge,
@@ -44,7 +47,7 @@ export function judgePayment(
         ? { kind: "waiting", reason: state.reason }
         : { kind: "failed", reason: state.reason, cardRefused: state.retry === "new_card" };
     case "reversed":
-      // Paid back before we had heard of the payment: there is nothing to keep and nothing to give back.
+      // Refunded before we heard of the payment: there is nothing to keep and nothing to give back.
       return { kind: "failed", reason: "The payment was reversed", cardRefused: false };
     case "succeeded": {
       const { card } = state;
@@ -59,7 +62,7 @@ export function judgePayment(
   }
 }
 
-/** Why a success is not the payment that we asked for; null when it is. More than asked are fees that are passed on. */
+/** Why a success is not the payment that we asked for; null when it is. An amount above ours is fees passed on. */
 function objectionTo(
   charge: Charge,
   { reference, amountKobo, requestedKobo, currency, mode }: ChargeState & { kind: "succeeded" },

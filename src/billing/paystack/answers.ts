@@ -17,13 +17,13 @@ import { isFields, readTransaction, unknown, webAddress } from "./transaction.ts
 type Envelope =
   /** The API call worked; what became of the payment is in `data`. */
   | { readonly kind: "done"; readonly data: unknown }
-  /** Nothing was made of the request. */
+  /** The request had no effect. */
   | { readonly kind: "refused"; readonly status: number; readonly code: string; readonly message: string }
   | Unknown;
 
 /**
- * Only two things are certain: a 2xx whose `status` is the very value true, and a 4xx that Paystack has put in words. A
- * charge may have been made for all the rest, also for a page that something on the way puts in its place.
+ * Only two answers are certain: a 2xx whose `status` is exactly `true`, and a 4xx that Paystack explains in words. After
+ * any other answer a charge may have been made, even if something in between sent a page in its place.
  */
 function open(answer: HttpAnswer): Envelope {
   if (answer.kind === "no_answer") return { ...unknown(answer.reason), underWay: answer.underWay };
@@ -98,7 +98,7 @@ function readRefusal(refused: Refused): Duplicate | Rejected {
   return duplicate ? { kind: "duplicate" } : reject(refused);
 }
 
-/** What nobody has put into the table is for the operator to read. A wrong key says nothing about a card, whatever its text. */
+/** A text that is not in the table is for the operator to read. A wrong key says nothing about a card, whatever the text. */
 function reject(refused: Refused): Rejected {
   const retry = refused.status === 401 ? "operator" : (retryAfterText(refused.message) ?? "operator");
   return { kind: "rejected", reason: explain(refused), retry };

@@ -6,8 +6,8 @@ import { type Fields, isFields } from "./transaction.ts";
 const signatureForm = /^[0-9a-f]{128}$/i;
 
 /**
- * Reads a webhook of Paystack. There is no webhook secret: the secret key itself signs, so all keys that may still be in
- * use are tried. Neither an id nor a time is signed, and whoever has seen a callback can send it again.
+ * Reads a Paystack webhook. There is no webhook secret: the secret key itself signs, so every key that may still be in
+ * use is tried. Neither an id nor a time is signed, so anyone who has seen a callback can replay it.
  * @returns null when no key made the signature
  */
 export function readCallback(body: Uint8Array, headers: Headers, secretKeys: readonly string[]): Callback | null {
@@ -24,7 +24,7 @@ export function readCallback(body: Uint8Array, headers: Headers, secretKeys: rea
 
 const ignored: Callback = { kind: "ignored", reference: null };
 
-/** Over the bytes as they came: a parsed and rewritten body has other bytes for `1.0`, `\u20a6` and `\/`. */
+/** Over the bytes as received: a parsed and rewritten body has different bytes for `1.0`, `\u20a6` and `\/`. */
 function isSigned(body: Uint8Array, signature: Uint8Array, secretKeys: readonly string[]): boolean {
   return secretKeys
     .map((key) => timingSafeEqual(createHmac("sha512", key).update(body).digest(), signature))
@@ -43,7 +43,7 @@ function parse(body: Uint8Array): Fields {
 const aboutCharge = (kind: "charge" | "refund", reference: unknown): Callback =>
   typeof reference === "string" ? { kind, reference } : ignored;
 
-/** `transaction_reference` may be null beside a transaction that has one. */
+/** `transaction_reference` may be null even though the transaction has a reference. */
 function disputed({ transaction, transaction_reference }: Fields): string | null {
   const reference = isFields(transaction) ? transaction.reference : transaction_reference;
   return typeof reference === "string" ? reference : null;

@@ -1,17 +1,20 @@
 import type { Clock } from "../../lib/clock.ts";
 import { version } from "../../version.ts";
 
-/** What came back, before anybody reads a meaning into it. */
+/** What came back, before it is interpreted. */
 export type HttpAnswer =
   | {
       readonly kind: "answered";
       readonly status: number;
       /** The value of the body; undefined when it is not JSON. */
       readonly body: unknown;
-      /** How long Paystack asks to be left alone: with a 429, and with nothing else. */
+      /** How long Paystack asks us to wait; set only with a 429. */
       readonly retryAfterMs: number | undefined;
     }
-  /** `reason` names neither the address nor anything that was sent. `underWay`: the request may still be at work. It is not when the connection was never made. */
+  /**
+   * `reason` names neither the address nor anything that was sent. `underWay`: the request may still be in progress,
+   * which is ruled out when the connection was never made.
+   */
   | { readonly kind: "no_answer"; readonly reason: string; readonly underWay: boolean };
 
 export interface PaystackHttp {
@@ -19,12 +22,12 @@ export interface PaystackHttp {
   post(path: string, body: Readonly<Record<string, unknown>>, timeoutMs: number): Promise<HttpAnswer>;
 }
 
-/** The answers that are read have a few KiB; a longer one is not Paystack's. */
+/** Answers are a few KiB; a longer one is not from Paystack. */
 const maxAnswerBytes = 1024 * 1024;
 
-/** Paystack counts requests in windows of 60 s, and says in `x-ratelimit-reset` how many seconds are left of one. */
+/** Paystack counts requests in windows of 60 s; `x-ratelimit-reset` says how many seconds are left in the current one. */
 const rateWindowMs = 60_000;
-/** A longer pause than this is not the rest of a window, and would stop a month's end for it. */
+/** A pause longer than this cannot be the rest of a window, and would hold up a month's end. */
 const maxRateLimitResetSeconds = 3_600;
 
 /**
@@ -52,13 +55,14 @@ export function createPaystackHttp({
           Authorization: `Bearer ${secretKey}`,
           Accept: "application/json",
           "User-Agent": `Postrider/${version}`,
-          // The limit on the body counts what is read, and nothing has to be unpacked to be counted.
+          // The body limit counts the bytes read, and nothing has to be decompressed to be counted.
           "Accept-Encoding": "identity",
           ...(body !== undefined && { "Content-Type": "application/json" }),
         },
         ...(body !== undefined && { body }),
         redirect: "manual",
-        // `fetch` may repeat a request by itself when a kept connection turns out dead: on a new one it never does.
+        // `fetch` may resend a request when a kept-alive connection turns out to be dead; on a new connection it never
+        // does.
         keepalive: false,
         signal: controller.signal,
       });
@@ -98,7 +102,7 @@ async function readAtMost(response: Response, maxBytes: number): Promise<Uint8Ar
 }
 
 /**
- * A whole number that a double cannot hold stays as it is written: the ids of transactions have 64 bits.
+ * An integer that a double cannot hold is kept as written: transaction ids have 64 bits.
  * @returns undefined for what is not JSON
  */
 function parseJson(bytes: Uint8Array): unknown {

@@ -12,11 +12,14 @@ export interface PaystackOptions {
   readonly clock: Clock;
 }
 
-/** A bank may take its time over a charge, and giving up early leaves a charge whose end is not known. */
+/** A bank may take its time over a charge, and giving up early leaves a charge whose outcome is unknown. */
 const chargeTimeoutMs = 60_000;
 const timeoutMs = 15_000;
 
-/** Paystack takes 1,200 charges of saved cards a minute with a live key and 100 with a test key; half of it is left for retries and people. */
+/**
+ * Paystack allows 1,200 saved-card charges a minute with a live key and 100 with a test key; half of that is left for
+ * retries and people.
+ */
 const chargesPerSecond = { live: 10, test: 1 };
 
 /**
@@ -68,7 +71,7 @@ export function createPaystack({ secretKeys, baseUrl, clock }: PaystackOptions):
         authorization_code: token,
         reference,
         callback_url: returnUrl,
-        // A text here, where initialize takes an object.
+        // A string here; initialize takes an object.
         metadata: JSON.stringify({ purpose: "saved_card_charge", cancel_action: returnUrl }),
       };
       return readCharge(await http.post("/transaction/charge_authorization", body, chargeTimeoutMs), reference);

@@ -1,15 +1,15 @@
 const maxLength = 200;
-/** What is looked at: the patterns take longer than linear time, and the text may be as long as an answer. */
+/** How much is examined: the patterns take more than linear time, and the text may be as long as a whole answer. */
 const maxReadLength = 400;
 
 /** What is masked, most specific first. */
 const secrets = [
-  // Addresses of pages, with and without a scheme: an access code is a part of one.
+  // Page addresses, with and without a scheme: an access code is part of one.
   /\b[a-z][a-z0-9+.-]*:\/\/\S*/gi,
   /\S+\.\S*\/\S+/g,
   // E-mail addresses, escaped ones too.
   /\S+(?:@|%40)\S+/gi,
-  // Keys and codes of things: `sk_live_…`, `AUTH_…`, `CUS_…`.
+  // Keys and object codes: `sk_live_…`, `AUTH_…`, `CUS_…`.
   /\b(?:[sp]k_(?:live|test)|[A-Z]+)_\w+/g,
   // Access codes, card numbers, telephone numbers: long, and not words. Groups of digits count as one.
   /\d(?:[ -]?\d){7,}/g,
@@ -17,8 +17,8 @@ const secrets = [
 ];
 
 /**
- * A text of Paystack's as it may be logged and shown. Its texts are sentences for people and repeat what was sent at
- * will, so whatever is not plain words is masked.
+ * A text from Paystack, made safe to log and show. Its texts are sentences for people and may repeat anything that was
+ * sent, so whatever is not plain words is masked.
  */
 export function publicText(text: string): string {
   const line = text

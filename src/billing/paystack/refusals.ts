@@ -3,9 +3,9 @@ import type { Failed } from "../processor.ts";
 type Retry = Failed["retry"];
 
 /**
- * How the texts begin with which Paystack and the banks refuse a saved card; there are no codes for them. Both a declined
- * charge (HTTP 200) and a refused request (HTTP 400) use these. From Paystack's documentation, in lower case; the newer
- * wording first where one was replaced.
+ * How the texts begin with which Paystack and the banks refuse a saved card; these refusals have no codes. A declined
+ * charge (HTTP 200) and a refused request (HTTP 400) share them. From Paystack's documentation, in lower case; where a
+ * wording was replaced, the newer one comes first.
  */
 const refusals: readonly (readonly [beginning: string, retry: Retry])[] = [
   // The token is of no use, or is not this customer's.
@@ -19,7 +19,7 @@ const refusals: readonly (readonly [beginning: string, retry: Retry])[] = [
   ["pickup card", "new_card"],
   ["transaction not permitted", "new_card"],
   ["restricted card", "new_card"],
-  // The card may do another day. "Denied by fraud system" asks for 24 hours, which every retry of ours waits anyway.
+  // The card may work another day. "Denied by fraud system" asks for 24 hours, which every retry of ours waits anyway.
   ["insufficient funds", "later"],
   ["do not honor", "later"],
   ["declined", "later"],
@@ -38,7 +38,7 @@ export function retryAfterText(text: string): Retry | undefined {
   return refusals.find(([beginning]) => lower.startsWith(beginning))?.[1];
 }
 
-/** How it says that the customer's address will not do, whatever the card. */
+/** How Paystack says that the customer's e-mail address is unacceptable, whatever the card. */
 const emailRefusals = ["invalid email address", "email is not allowed to be empty", "email address is required"];
 
 export function isAboutEmail(text: string): boolean {

@@ -25,7 +25,7 @@ export const unknown = (reason: string, retryAfterMs?: number): Unknown => ({
  */
 export function readTransaction(data: unknown, reference: string): ChargeState | Unknown {
   if (!isFields(data)) return unreadable("no transaction");
-  // Nothing is concluded for one charge from an answer about another.
+  // An answer about one charge says nothing about another.
   if (data.reference !== reference) return unreadable("a reference other than the one requested");
   if (data.paused === true) {
     const url = webAddress(data.authorization_url);
@@ -66,8 +66,8 @@ function readSuccess(data: Fields, reference: string): ChargeState | Unknown {
 }
 
 /**
- * Null for a card that cannot be charged again, and for one of which a part is missing: without its token, or without
- * the e-mail address that Paystack has for it, it cannot be charged either.
+ * Null for a card that cannot be charged again, and for one with a part missing: without its token, or the e-mail address
+ * that Paystack has for it, it cannot be charged either.
  */
 function readCard(authorization: unknown, customer: unknown): ChargeableCard | null {
   if (!isFields(authorization) || !isFields(customer) || authorization.reusable !== true) return null;
@@ -92,19 +92,19 @@ function readCard(authorization: unknown, customer: unknown): ChargeableCard | n
 
 function readFailure(data: Fields): ChargeState {
   const text = textOf(data.gateway_response) ?? textOf(data.message) ?? "Declined";
-  // A text that nobody knows: the card may do another day, and the retries are few.
+  // For an unknown text: the card may work another day, and the retries are few.
   return { kind: "failed", reason: publicText(text), retry: retryAfterText(text) ?? "later" };
 }
 
 const unreadable = (what: string) => unknown(`Paystack's response has ${what}`);
 
-/** Verify answers with numbers; other answers of Paystack hold amounts as text now and then. */
+/** Verify answers with numbers; other Paystack answers sometimes have amounts as strings. */
 function kobo(value: unknown): number | null {
   const amount = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
   return Number.isSafeInteger(amount) && typeof amount === "number" && amount >= 0 ? amount : null;
 }
 
-/** Ids have 64 bits; one that is too long for a number comes as text already. */
+/** Ids have 64 bits; one too long for a number arrives here as text. */
 const idOf = (value: unknown) => (Number.isSafeInteger(value) ? String(value) : textOf(value));
 
 const textOf = (value: unknown) => (typeof value === "string" && value.trim() !== "" ? value.trim() : null);

@@ -15,7 +15,7 @@ export interface CallbackSender {
 }
 
 export interface CallbackSenderDeps {
-  /** Of the program's own `POST /pay/callback`, as it is reached on this machine. */
+  /** The URL of the program's own `POST /pay/callback`, as reached on this machine. */
   url(): string;
   clock: Pick<Clock, "after">;
   log: Log;
@@ -23,20 +23,20 @@ export interface CallbackSenderDeps {
 
 const timeoutMs = 10_000;
 
-/** A month's end pays a thousand charges a second; each of these is a connection to ourselves. */
+/** A month's end pays a thousand charges a second, and each attempt is a connection to ourselves. */
 const attemptsAtOnce = 16;
 
-/** Before the second try and the third. What is lost after that, a look-up finds: a callback is only a hint. */
+/** Pauses before the second and third tries. A look-up finds what is lost after that: a callback is only a hint. */
 const pausesMs = [1_000, 10_000] as const;
 
 type Outcome = "taken" | "stopped" | { readonly failure: string };
 
 /**
- * Tells the program over real HTTP what its sandbox has to say, so that the way from a processor's callback to a settled
- * charge is the same for both processors.
+ * Delivers the sandbox's callbacks to the program over real HTTP, so that the path from a processor's callback to a
+ * settled charge is the same for both processors.
  *
- * By `node:http`, because `fetch` would hand it to a proxy of the environment; and any certificate will do, because the
- * connection never leaves the machine, a certificate names the public host, and the body is signed.
+ * Uses `node:http`, because `fetch` would go through a proxy set in the environment. Any certificate is accepted, because
+ * the connection never leaves the machine, the certificate names the public host, and the body is signed.
  */
 export function createCallbackSender({ url, clock, log }: CallbackSenderDeps): CallbackSender {
   const stopping = new AbortController();
@@ -68,7 +68,7 @@ export function createCallbackSender({ url, clock, log }: CallbackSenderDeps): C
         },
       };
       const request = target.startsWith("https:") ? https.request(target, options) : http.request(target, options);
-      // Like Paystack, which repeats a callback after every other answer.
+      // Like Paystack, which repeats a callback after any other status.
       request.on("response", ({ statusCode }) =>
         done(statusCode === 200 ? "taken" : { failure: `HTTP ${statusCode}` }),
       );
@@ -82,7 +82,10 @@ export function createCallbackSender({ url, clock, log }: CallbackSenderDeps): C
     });
   }
 
-  /** What `begin` comes to, or `otherwise` when everything stops before; it is cleared up by what `begin` returns. */
+  /**
+   * The result of `begin`, or `otherwise` if the sender stops first. The function that `begin` returns cleans up either
+   * way.
+   */
   async function unlessStopped<T>(otherwise: T, begin: (done: (result: T) => void) => () => void): Promise<T> {
     const { signal } = stopping;
     if (signal.aborted) return otherwise;

@@ -6,14 +6,14 @@ import type { Callback } from "../processor.ts";
 export const signatureHeader = "x-paystack-signature";
 
 /**
- * The words in which the sandbox tells of a payment. They are Paystack's, with the oddities of its documented sample (a
- * `metadata` of 0, a card without token and signature), so that whoever reads them cannot rely on more than a hint.
+ * The sandbox's callbacks. They imitate Paystack's, with the oddities of its documented sample (a `metadata` of 0, a card
+ * without token and signature), so that readers cannot rely on more than a hint.
  */
 export function createCallbacks(secret: Uint8Array) {
   const sign = (body: Uint8Array) => createHmac("sha512", secret).update(body).digest();
 
   return {
-    /** The signature is lower-case hex of HMAC-SHA512 over the very bytes. */
+    /** The signature is lower-case hex of HMAC-SHA512 over the exact bytes. */
     write({ reference, amountKobo, createdAt, paidAt }: SandboxTransaction): { body: Uint8Array; signature: string } {
       const data = {
         domain: "test",
@@ -45,7 +45,7 @@ export function createCallbacks(secret: Uint8Array) {
   };
 }
 
-/** The sandbox tells of nothing but charges that were paid. */
+/** The sandbox reports only charges that were paid. */
 function readCharge(body: Uint8Array): Callback {
   let told: unknown;
   try {

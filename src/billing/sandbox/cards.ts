@@ -1,13 +1,13 @@
 import type { SandboxCard } from "../../store/sandbox-books.ts";
 
 export interface TestCard {
-  /** As it is printed on a card. */
+  /** As printed on a card. */
   readonly number: string;
   readonly name: string;
   /** For the customer who picks it. */
   readonly does: string;
   readonly brand: "visa" | "mastercard" | "verve";
-  /** What the customer meets on the page. */
+  /** What happens to the customer on the page. */
   readonly now: { readonly kind: "pays" | "asks" } | { readonly kind: "declines"; readonly reason: string };
   /** Whether it can be charged again, and what happens then. */
   readonly reusable: boolean;
@@ -85,7 +85,7 @@ const digitsOf = (number: string) => number.replaceAll(" ", "");
 
 const byDigits = new Map(testCards.map((card) => [digitsOf(card.number), card]));
 
-/** The test card that somebody typed or picked, or what is wrong with it. Nobody's real number gets further than here. */
+/** The test card that was typed or picked, or what is wrong with the input. No real card number gets further than this. */
 export function findTestCard(typed: string): { card: TestCard; digits: string } | { problem: string } {
   const digits = digitsOf(typed);
   if (digits === "") return { problem: "Pick a test card or enter its number" };

@@ -71,7 +71,7 @@ ${page.kind === "hosted" ? html`<p><a href="${pathOf(page)}">Use another card</a
   );
 }
 
-/** A payment at which there is nothing left to do. */
+/** A payment with nothing left to do. */
 export function overPage(page: SandboxPage): string {
   const [title, text] = wordsOf(page);
   return layout(
@@ -142,7 +142,7 @@ function layout(title: string, main: Markup): string {
   return page.text;
 }
 
-/** Text that is HTML already. */
+/** Text that is already HTML. */
 class Markup {
   constructor(readonly text: string) {}
 }
@@ -155,7 +155,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** Makes HTML of a template: what is put in is text, and escaped, unless it was made by this very function. */
+/** Builds HTML from a template: values are text and are escaped, unless they are already HTML. */
 function html(parts: TemplateStringsArray, ...values: (string | Markup | readonly Markup[] | null)[]): Markup {
   return new Markup(parts.map((part, i) => part + markupOf(values[i] ?? null)).join(""));
 }

@@ -9,8 +9,8 @@ const params = v.object({ accessCode: v.string() });
 const maxFormBytes = 4 * 1024;
 
 /**
- * The pages of the sandbox. An access code is all that one needs to pay, and all that there is to steal: nobody is logged
- * in here, so there is nothing for a forged request to misuse.
+ * The sandbox's pages. An access code is all it takes to pay, and all there is to steal: nobody is logged in here, so
+ * there is nothing for a forged request to misuse.
  */
 export function sandboxRoutes({ sandbox }: { sandbox: Pick<Sandbox, "page" | "pay" | "confirm"> }): ErasedEndpoint[] {
   return [
@@ -92,7 +92,7 @@ export function sandboxRoutes({ sandbox }: { sandbox: Pick<Sandbox, "page" | "pa
   ];
 }
 
-/** Where the customer stands after a card or an answer to the bank. */
+/** Where the customer goes after entering a card or answering the bank. */
 function replyTo(answer: PageAnswer | null): Reply {
   if (!answer) return unknown();
   const { page, problem } = answer;
@@ -103,7 +103,7 @@ function replyTo(answer: PageAnswer | null): Reply {
   return show(402, page, paymentPage(page, null));
 }
 
-/** Also one that was paid back: there is nothing left to pay. */
+/** Includes a refunded payment: there is nothing left to pay. */
 const isPaid = ({ state }: SandboxPage) => state === "paid" || state === "reversed";
 
 // ---------------------------------------------------------------- answers
@@ -114,8 +114,8 @@ const seeOther = (location: string): Reply => ({ status: 303, headers: { Locatio
 const unknown = (): Reply => ({ status: 404, text: unknownPage(), headers: headersOf() });
 
 /**
- * Chromium holds a redirect after a form to `form-action` as well, so the way back must be allowed by name: the public
- * address of this server is often not the one under which the page was opened.
+ * Chromium also applies `form-action` to a redirect after a form is submitted, so the way back must be allowed by name:
+ * the public address of this server is often not the one under which the page was opened.
  */
 const show = (status: number, page: SandboxPage, html: string): Reply => ({
   status,

@@ -44,21 +44,24 @@ export interface Sandbox extends PaymentProcessor {
  */
 export interface SandboxPage {
   readonly accessCode: string;
-  /** A hosted page takes any card, and another one after a decline; a saved card's can only be confirmed or refused. */
+  /** A hosted page takes any card, and another one after a decline; a saved card's page can only confirm or refuse. */
   readonly kind: "hosted" | "saved_card";
   readonly state: SandboxTransaction["state"];
   readonly amountKobo: number;
   /** Why the last try failed. */
   readonly reason: string | null;
-  /** Of the card that waits for a confirmation. */
+  /** The last digits of the card that awaits confirmation. */
   readonly last4: string | null;
-  /** Where the browser goes in the end, with the reference. */
+  /** Where the browser goes in the end, with the reference added. */
   readonly returnUrl: string;
-  /** Null for a charge of a saved card, which only the bank's question can end. */
+  /** Null for a charge of a saved card, which only the answer to the bank can end. */
   readonly cancelUrl: string | null;
 }
 
-/** `problem`: nothing was made of what was sent. The page is as it is afterwards; its state says what became of it. */
+/**
+ * `problem`: what was sent had no effect, and why. `page` is the page afterwards; its state says what became of the
+ * payment.
+ */
 export interface PageAnswer {
   readonly page: SandboxPage;
   readonly problem: string | null;
@@ -67,15 +70,15 @@ export interface PageAnswer {
 export interface SandboxDeps {
   books: SandboxBooks;
   clock: Pick<Clock, "now">;
-  /** 32 bytes. What it signs are callbacks and the likeness of cards. */
+  /** 32 bytes. Signs the callbacks, and the numbers of cards, so that the same card can be recognized. */
   secret: Uint8Array;
-  /** Where browsers reach this program, without a slash at the end. */
+  /** Where browsers reach this program, without a trailing slash. */
   publicUrl(): string;
-  /** Begins to deliver a callback. Must not reject. */
+  /** Starts to deliver a callback. Must not reject. */
   postCallback(body: Uint8Array, signature: string): Promise<void>;
 }
 
-/** A card is valid for so long. */
+/** How long a card is valid. */
 const cardYears = 4;
 
 export function createSandbox({ books, clock, secret, publicUrl, postCallback }: SandboxDeps): Sandbox {
@@ -90,7 +93,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
 
   function newCard({ brand, reusable, later }: TestCard, digits: string, email: string): SandboxCard {
     return {
-      // A new one each time, as Paystack does it; that two are of one card, the signature says.
+      // A new token each time, as Paystack does it; the signature tells when two are for the same card.
       token: `SBX_AUTH_${newToken(130)}`,
       signature: `SBX_SIG_${createHmac("sha256", cardSecret).update(digits).digest("hex").slice(0, 32)}`,
       email,
@@ -134,7 +137,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
   async function stateOf(transaction: SandboxTransaction): Promise<ChargeState> {
     switch (transaction.state) {
       case "waiting":
-        // As Paystack calls what nobody has finished (or begun).
+        // Paystack's word for a payment that nobody has finished (or begun).
         return { kind: "pending", word: "abandoned" };
       case "confirming":
         if (isHosted(transaction)) return { kind: "pending", word: "ongoing" };
@@ -198,7 +201,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
       orUnknown(async () => {
         const refusal = refusalOf(request, [request.returnUrl]);
         if (refusal) return refusal;
-        // First: a retry must not be told that the card is gone when the charge was made.
+        // Checked first: a retry must not be told that the card is gone when the charge was made.
         if (await findByReference(request.reference)) return { kind: "duplicate" };
         const card = await books.findCard(request.token);
         if (!card || card.forgotten) return rejected("The card is unknown or has been forgotten", "new_card");
@@ -241,7 +244,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
     async pay(accessCode, number) {
       const transaction = await findByAccessCode(accessCode);
       if (!transaction) return null;
-      // Who pays twice sees the first payment, whatever the second card is.
+      // A customer who pays twice sees the first payment, whatever the second card is.
       if (!isPayable(transaction)) return answer(accessCode);
       const found = findTestCard(number);
       if ("problem" in found) return answer(accessCode, found.problem);

@@ -1,11 +1,11 @@
 import type { SandboxCard, SandboxTransaction } from "../../store/sandbox-books.ts";
 import type { Rejected, Succeeded } from "../processor.ts";
 
-/** The charge of a saved card has no page on which somebody could give up, so it has no address for that either. */
+/** A saved-card charge has no page on which somebody could give up, so it has no cancel URL either. */
 export const noCancelUrl = "";
 export const isHosted = ({ cancelUrl }: SandboxTransaction) => cancelUrl !== noCancelUrl;
 
-/** In which a customer can still pay a hosted page. From the bank's page there is a way back to another card. */
+/** States in which a customer can still pay on a hosted page. The bank's page has a way back to another card. */
 export const payable: readonly SandboxTransaction["state"][] = ["waiting", "confirming", "failed"];
 
 export const isPayable = (transaction: SandboxTransaction) =>
@@ -38,7 +38,7 @@ export function succeeded({ reference, amountKobo }: SandboxTransaction, card: S
     currency: "NGN",
     mode: "test",
     transactionId: `sandbox-${reference}`,
-    // Also of a card that was forgotten since: what a look-up tells of it is how it was when it paid.
+    // Even if the card has been forgotten since: a look-up shows it as it was when it paid.
     card: card?.reusable
       ? {
           token: card.token,
@@ -53,7 +53,7 @@ export function succeeded({ reference, amountKobo }: SandboxTransaction, card: S
   };
 }
 
-/** Both names of it, as Paystack adds them. */
+/** Adds the reference under both names, as Paystack does. */
 export function withReference({ returnUrl, reference }: SandboxTransaction): string {
   const url = new URL(returnUrl);
   url.searchParams.append("trxref", reference);
@@ -65,7 +65,7 @@ export function withReference({ returnUrl, reference }: SandboxTransaction): str
 
 export const rejected = (reason: string, retry: Rejected["retry"]): Rejected => ({ kind: "rejected", reason, retry });
 
-/** Addresses at this domain are refused, so that a customer who has such a one can be played. */
+/** Addresses at this domain are refused, so that a customer with a refused address can be simulated. */
 const refusedDomain = "@refused.example";
 
 export const isRefusedEmail = (email: string): boolean => email.toLowerCase().endsWith(refusedDomain);
