@@ -61,7 +61,7 @@ function Inside() {
   );
 }
 
-/** Without a session, every view asks to sign in at its own URL, and is there afterwards. */
+/** Without a session, every view asks the user to sign in at its own URL, and is shown there afterwards. */
 function Outside() {
   if (isAskingTabs.value) {
     return (

@@ -3,23 +3,23 @@ import { basename, join } from "node:path";
 import { type BunPlugin, gzipSync } from "bun";
 
 /**
- * Bundles the dashboard and the operator's page into `dist/web`: for each a page, and in `assets/` a script and a style whose
- * names hold a hash of their content, so that browsers may keep them for ever. They are stored as gzip under those names,
- * because that is how every browser takes them, and compressing them on each machine at each start would cost more than the
- * start. libdeflate looks longer for what repeats than zlib does, and saves 4 %.
+ * Bundles the dashboard and the operator's page into `dist/web`: each gets a page, plus a script and a stylesheet in
+ * `assets/` whose names contain a hash of their content, so that browsers may cache them forever. They are stored as gzip
+ * under those names, because every browser accepts gzip, and compressing them on each machine at each start would cost
+ * more than the start itself. libdeflate searches harder for repetition than zlib does, and saves 4 %.
  */
 
 const root = join(import.meta.dir, "..");
 const out = join(root, "dist", "web");
 
 /**
- * uPlot 1.6.32 asks for the numbers of the browser's language as it is loaded, and dies, and the page with it, of one that
- * is none: Linux with LANG=C says `en-US@posix` (leeoniya/uPlot#1054, fixed after that version). We write the numbers
- * ourselves.
+ * uPlot 1.6.32 asks for the number format of the browser's language when it loads, and crashes, taking the page with it,
+ * if that language is invalid: Linux with LANG=C says `en-US@posix` (leeoniya/uPlot#1054, fixed after that version). We
+ * format the numbers ourselves.
  */
 const anyLanguage = ["domEnv ? nav.language : 'en-US'", "'en-US'"] as const;
 
-/** What uPlot offers and no chart of ours draws or calls falls away once nothing names it. */
+/** Features of uPlot that none of our charts draws or calls are dropped once nothing refers to them. */
 const unused = ["(paths.stepped = stepped);", "(paths.spline  = monotoneCubic);", "uPlot.join = join;"];
 
 const ownPlot: BunPlugin = {
@@ -37,8 +37,8 @@ const ownPlot: BunPlugin = {
 };
 
 /**
- * tweetnacl 1.0.3 is one function with one object in it, of which no bundler leaves anything out: 19 KB, of which checking a
- * signature needs a third. As a module of that alone, what it does not call falls away.
+ * tweetnacl 1.0.3 is a single function containing a single object, which no bundler can tree-shake: 19 KB, of which
+ * checking a signature needs a third. Rewritten as a module of just that, whatever it does not call is dropped.
  */
 const onlySignatures: BunPlugin = {
   name: "only signatures",
@@ -65,21 +65,21 @@ const onlySignatures: BunPlugin = {
 };
 
 interface Bundle {
-  /** What its files are called, before a hash. */
+  /** The base name of its files, before the hash. */
   readonly name: string;
   readonly entry: string;
   readonly page: string;
-  /** What a visitor on a slow line waits for, in bytes: page, script and style as they are sent. */
+  /** What a visitor on a slow connection waits for, in bytes: page, script and stylesheet as they are sent. */
   readonly largestWeight: number;
 }
 
-/** What the operator alone sees is no weight for everybody else. */
+/** What only the operator sees adds no weight for anybody else. */
 const bundles: readonly Bundle[] = [
   { name: "postrider", entry: "main.tsx", page: "index.html", largestWeight: 120_000 },
   { name: "operator", entry: "operator/main.tsx", page: "operator.html", largestWeight: 60_000 },
 ];
 
-/** Script and style, and in `metafile` what they were made of. */
+/** Script and stylesheet, and in `metafile` what they were made from. */
 const bundle = ({ name, entry }: Bundle) =>
   Bun.build({
     entrypoints: [join(import.meta.dir, entry)],

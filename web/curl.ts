@@ -1,20 +1,20 @@
 export interface CurlRequest {
   url: string;
   headers: Readonly<Record<string, string>>;
-  /** Text, or the very bytes. */
+  /** Text, or the exact bytes. */
   body: string | Uint8Array;
 }
 
-/** Linux takes no argument of 128 KiB or more; `printf` is part of the shell, which takes any. */
+/** Linux accepts no argument of 128 KiB or more; `printf` is built into the shell, which accepts any. */
 const longestArgumentBytes = 100_000;
 
-/** A terminal takes these for keys when they are pasted, and no argument can hold a NUL. */
+/** A terminal treats these as keys when they are pasted, and no argument can hold a NUL. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const notForTyping = /[\0-\x09\x0b-\x1f\x7f]/;
 
 /**
- * A request as a command for any POSIX shell: what stands in it reaches curl, and through it the receiver, byte for byte,
- * and no part of it is run.
+ * A request as a command for any POSIX shell: its contents reach curl, and through it the receiver, byte for byte, and no
+ * part of them is executed.
  */
 export function asCurl({ url, headers, body }: CurlRequest): string {
   const text = decode(body);
@@ -22,10 +22,10 @@ export function asCurl({ url, headers, body }: CurlRequest): string {
   const named = Object.entries(headers);
   const hasType = named.some(([name]) => name.toLowerCase() === "content-type");
   const lines = [
-    // Otherwise curl takes brackets and braces for a list of addresses.
+    // Otherwise curl treats brackets and braces as a list of addresses.
     `curl ${/[[\]{}]/.test(url) ? "--globoff " : ""}${quote(url)}`,
     ...named.map(([name, value]) => `-H ${quote(value === "" ? `${name};` : `${name}: ${value}`)}`),
-    // Otherwise curl says that it is a form.
+    // Otherwise curl declares the body to be a form.
     ...(hasType ? [] : ["-H 'Content-Type:'"]),
     isTypable ? `${dataOption(text)} ${quote(text)}` : "--data-binary @-",
   ];
@@ -35,7 +35,7 @@ export function asCurl({ url, headers, body }: CurlRequest): string {
 
 const utf8 = new TextEncoder();
 
-/** Null when the bytes are no text. */
+/** Null when the bytes are not text. */
 function decode(body: string | Uint8Array): string | null {
   if (typeof body === "string") return body;
   try {
@@ -45,13 +45,13 @@ function decode(body: string | Uint8Array): string | null {
   }
 }
 
-/** With `--data-binary`, what begins with an at sign names a file. */
+/** With `--data-binary`, a value that begins with an at sign names a file. */
 const dataOption = (text: string) => (text.startsWith("@") ? "--data-raw" : "--data-binary");
 
-/** Between single quotes nothing means anything but the next one; a NUL cannot be said at all. */
+/** Between single quotes only another single quote is special; a NUL cannot be expressed at all. */
 const quote = (text: string) => `'${text.replaceAll("\0", "").replaceAll("'", "'\\''")}'`;
 
-/** The format with which `printf` writes these bytes; a minus in front would be an option. */
+/** The format with which `printf` writes these bytes; a leading minus would be an option. */
 function printfFormat(content: string | Uint8Array): string {
   if (typeof content !== "string") return Array.from(content, octal).join("");
   return content

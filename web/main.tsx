@@ -19,7 +19,7 @@ followStream();
 followAccount();
 listenToKeys();
 guardUnsaved();
-// The pages that need it say when it failed.
+// The pages that need it report a failure.
 void meetServer().catch(() => {});
 
 const root = document.getElementById("app");

@@ -108,7 +108,7 @@ function Navigation() {
   );
 }
 
-/** What the bar of a phone has no room for. */
+/** What does not fit into the bar on a phone. */
 function More({ onClose }: { onClose(): void }) {
   return (
     <Dialog title={account.value?.tenant_name ?? "More"} asksNothing onClose={onClose}>
@@ -176,19 +176,19 @@ const signOut = () => leaveEverywhere("left");
 
 const toTheMinute = (ms: number) => `${exactTime(ms).slice(0, 16)} ${zoneName(ms)}`;
 
-/** Quiet lines above every view, about what concerns all of them. */
+/** Unobtrusive lines above every view, about things that concern all of them. */
 function Bars() {
   const { path } = useLocation();
   const about = useLoaded("about", askServer);
   const held = about.data?.paused ?? [];
   const isHeld = held.length > 0;
-  // No message tells of the operator.
+  // No message reports what the operator does.
   useEffect(() => {
     if (!isHeld) return;
     const timer = setInterval(about.reload, 5_000);
     return () => clearInterval(timer);
   }, [isHeld, about.reload]);
-  // The plan's own page says it with the way out.
+  // The plan's own page says it, along with the way out.
   const who = path === "/plan" ? null : account.value;
   const standing = who?.status;
   return (

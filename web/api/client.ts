@@ -2,13 +2,13 @@ import { refusals } from "./refusals.ts";
 import { noteServerTime } from "./server-time.ts";
 import { endSession, token } from "./session.ts";
 
-/** The field that a request was refused for, by its name in the API, and the rule that it breaks: "must …". */
+/** The field that made the server refuse a request, by its API name, and the rule it breaks: "must …". */
 export interface BrokenRule {
   readonly field: string;
   readonly rule: string;
 }
 
-/** Why a request did not bring what was asked for: in our words where its code has some, else in the server's. */
+/** Why a request failed: in our words where we have some for its code, otherwise in the server's. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
 
@@ -16,10 +16,10 @@ export class ApiError extends Error {
     message: string,
     /** 0 when there was no answer. */
     readonly status: number,
-    /** The stable word of the error body. */
+    /** The stable code of the error body. */
     readonly code: string,
     readonly retryAfterSeconds: number | null,
-    /** Null: no field alone is to blame. */
+    /** Null: no single field is to blame. */
     readonly broken: BrokenRule | null = null,
   ) {
     super(message);
@@ -30,17 +30,17 @@ export interface Call {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   /** Sent as JSON. */
   body?: unknown;
-  /** A JSON text that is sent as it stands. */
+  /** JSON text that is sent as is. */
   text?: string;
   query?: Readonly<Record<string, string | number | boolean | undefined>>;
   signal?: AbortSignal | undefined;
-  /** Instead of the session's token; null: none. */
+  /** Sent instead of the session's token; null: none. */
   credential?: string | null;
 }
 
 /**
- * One request to the server that the page came from. The session ends when the server no longer takes its token.
- * @throws ApiError, also when the server cannot be reached; the reason of `signal` when that was aborted
+ * One request to the server that the page came from. The session ends when the server no longer accepts its token.
+ * @throws ApiError, also when the server cannot be reached; the abort reason when `signal` was aborted
  */
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
   const { response } = await send(path, options);
@@ -49,7 +49,7 @@ export async function call<T>(path: string, options: Call = {}): Promise<T> {
     : ((await response.json()) as T);
 }
 
-/** Like `call`, for an answer whose news is in a header. */
+/** Like `call`, for a response whose result is in a header. */
 export async function callForHeader(path: string, header: string, options: Call): Promise<string | null> {
   const { response } = await send(path, options);
   // An unread body keeps the connection busy.
@@ -57,7 +57,7 @@ export async function callForHeader(path: string, header: string, options: Call)
   return response.headers.get(header);
 }
 
-/** Like `call`, for a page of an array: with how many entries there are on all pages. */
+/** Like `call`, for one page of an array; also returns the number of entries on all pages. */
 export async function callForPage<T>(path: string, options: Call): Promise<{ entries: T[]; total: number }> {
   const { response } = await send(path, options);
   return { entries: (await response.json()) as T[], total: Number(response.headers.get("total-count")) };
@@ -65,7 +65,7 @@ export async function callForPage<T>(path: string, options: Call): Promise<{ ent
 
 async function send(path: string, { method = "GET", body, text, query, signal, credential }: Call) {
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
-  // Not `value`: an effect that calls must not run again for a new token.
+  // Not `value`: an effect that makes a call must not run again because the token changed.
   const bearer = credential === undefined ? token.peek() : credential;
   let response: Response;
   try {
@@ -97,8 +97,8 @@ export async function toError(response: Response, session: string | null): Promi
   const retryAfter = Number(headers.get("retry-after") ?? Number.NaN);
   const [field, rule] = [headers.get("error-field"), headers.get("error-rule")];
   const broken = field === null || rule === null ? null : { field, rule };
-  // A session that is too old to be renewed is still good for what is left of its token; and a request that began before
-  // the password was changed says nothing of the token that came with the change.
+  // A session too old to be renewed is still valid until its token expires; and a request that began before the password
+  // was changed says nothing about the token that came with the change.
   const isRefused = response.status === 401 && session !== null && session === token.peek();
   if (isRefused && code !== "session_too_old") endSession("ended");
   const seconds = Number.isNaN(retryAfter) ? null : retryAfter;

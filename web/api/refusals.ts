@@ -1,6 +1,6 @@
 /**
- * The dashboard's words for what the server refuses, by the code of the error. Here are those whose sentence speaks to
- * programs: of a header, or of a call to make. Every other sentence is shown as the server sends it.
+ * The dashboard's words for what the server refuses, by error code. Only codes whose server sentence is written for
+ * programs (about a header, or a call to make) are listed here. Every other sentence is shown as the server sends it.
  */
 export const refusals: Readonly<Record<string, string>> = {
   account_suspended: "Your account is suspended. Your account's page says why.",

@@ -1,16 +1,16 @@
 /**
- * The time by the server's clock. Events are dated by it, and the machine of whoever looks at them may be minutes off, or
- * hours: "12 s ago" shall be true there too.
+ * The time by the server's clock. Events carry that time, and the viewer's machine may be minutes or hours off: "12 s
+ * ago" must be right there too.
  */
 
-/** A date in a header is cut to the second, and an answer is on its way for a while. */
+/** A date in a header is truncated to the second, and a response takes a while to arrive. */
 const inexactMs = 3000;
 
 let aheadMs = 0;
 
 export const serverNow = (): number => Date.now() + aheadMs;
 
-/** @param date the `Date` of an answer that came just now (RFC 9110, section 6.6.1) */
+/** @param date the `Date` of a response that arrived just now (RFC 9110, section 6.6.1) */
 export function noteServerTime(date: string | null): void {
   const ahead = Date.parse(date ?? "") - Date.now();
   if (!Number.isNaN(ahead)) aheadMs = Math.abs(ahead) < inexactMs ? 0 : ahead;

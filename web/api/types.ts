@@ -17,7 +17,7 @@ import type {
   webhookList,
 } from "../../src/webhooks/model.ts";
 
-/** What the server answers, in the types that it checks and documents its answers by. */
+/** What the server responds with, in the same types by which it checks and documents its responses. */
 
 export type About = v.InferOutput<typeof about> & Partial<v.InferOutput<typeof aboutWithPlans>>;
 export type Account = v.InferOutput<typeof accountInfo>;

@@ -1,7 +1,7 @@
 import type { SavedWebhook, Webhook } from "./types.ts";
 
 /**
- * A webhook as a list of them is saved. A setting that it does not name stays as it is; the name, as the specification has
- * it, does not.
+ * A webhook as an entry of the list that is saved. Settings that an entry does not name stay as they are; the name, by
+ * the specification, does not.
  */
 export const toEntry = ({ url, name }: Pick<Webhook, "url" | "name">): SavedWebhook => ({ webhook_url: url, name });

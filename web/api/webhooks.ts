@@ -7,8 +7,8 @@ export const readWebhooks = (signal?: AbortSignal) =>
   call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal });
 
 /**
- * Changes some settings of one webhook; what an entry does not name stays as it is. The list is read anew, because it is
- * replaced as a whole and somebody may have saved another one.
+ * Changes some settings of one webhook; what an entry does not name stays as it is. The list is read again first, because
+ * it is replaced as a whole and somebody may have saved another one.
  *
  * @throws ApiError, which names fields by `entry`
  */
@@ -32,14 +32,14 @@ function inEntry({ message, status, code, retryAfterSeconds, broken }: ApiError)
   return new ApiError(message, status, code, retryAfterSeconds, named);
 }
 
-/** Ends that it is disabled. */
+/** Re-enables a disabled webhook. */
 export const enableWebhook = (id: string) => call(`/v1/tenants/webhooks/${id}/enable`, { method: "POST" });
 
-/** Replaces the whole list. @returns what is registered from now on */
+/** Replaces the whole list. @returns what is registered now */
 export async function saveWebhooks(entries: readonly SavedSettings[]): Promise<Webhook[]> {
   await call<SavedWebhook[]>("/v1/tenants/webhooks", { method: "PUT", body: entries });
   return readWebhooks();
 }
 
-/** The name that the inbox gets when it becomes a webhook by one click. */
+/** The name that the inbox gets when one click makes it a webhook. */
 export const inboxName = "Inbox";

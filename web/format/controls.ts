@@ -1,11 +1,11 @@
 /**
- * Characters that show nothing themselves but change what is shown around them, or hide in it: those that turn the
- * direction of text (Unicode Standard Annex 9), spaces without width, and codes of terminals.
+ * Characters that are invisible themselves but change how the text around them is shown, or hide in it: those that change
+ * the direction of text (Unicode Standard Annex 9), zero-width spaces, and terminal control codes.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const unseen = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
-/** A text of strangers as it can be shown: "a\u202eb" → "a⟨U+202E⟩b". Only copies have the very characters. */
+/** Untrusted text made safe to show: "a\u202eb" → "a⟨U+202E⟩b". Only copies keep the original characters. */
 export const showControls = (text: string): string =>
   text.replace(unseen, (character) => {
     const code = character.charCodeAt(0);

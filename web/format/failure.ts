@@ -15,7 +15,7 @@ export interface Reason {
 const theAddress =
   "Check the webhook's URL, and that its server is running and reachable from the internet, then replay.";
 
-/** The words of the dashboard, by the code of the failure; an answer is explained by its status. */
+/** The dashboard's words, by failure code; a response is explained by its status. */
 const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
   timeout: {
     short: "No response within 10 s",
@@ -101,12 +101,12 @@ const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
 
 const isKnown = (code: string): code is keyof typeof reasons => Object.hasOwn(reasons, code);
 
-/** Those that a list can be narrowed to. */
+/** The codes that a list can be narrowed to. */
 export const failureCodes: readonly string[] = ["http_status", ...Object.keys(reasons)];
 
 export const isFailureCode = (code: string): boolean => failureCodes.includes(code);
 
-/** What a list is narrowed to by code and status, of which one may be "". */
+/** What a list is narrowed to by code and status, either of which may be "". */
 export function reasonInWords(code: string, status: string): string {
   const answer = status === "" ? "Any HTTP error" : `HTTP ${status}`;
   if (code === "" || code === "http_status") return answer;
@@ -116,8 +116,8 @@ export function reasonInWords(code: string, status: string): string {
 
 /**
  * Explains the failure of a record or of an attempt.
- * @param sentence the server's own: shown as it is when there is no code (the failure is older than the codes), or when the
- * server has codes that this page does not know
+ * @param sentence the server's own: shown as is when there is no code (the failure is older than the codes), or when this
+ * page does not know the code
  */
 export function explainFailure(
   { errorCode, statusCode }: { readonly errorCode: string | null; readonly statusCode: number | null },

@@ -20,10 +20,10 @@ export function keptInWords(kept: Ages): string {
   return `Events are kept ${events === null ? "" : `for ${ageInWords(events)}, or `}until room runs short${alone}.`;
 }
 
-/** Of the events that a replay selects, those that it can send. */
+/** How many of the events that a replay selects it can send. */
 export const sendableOf = ({ selected, payloadsErased = 0 }: Previewed): number => selected - payloadsErased;
 
-/** Why these are not all, with a space before what follows; "" if they are. */
+/** Why these are not all, with a leading space; "" if they are all. */
 export function erasedInWords(preview: Previewed): string {
   const { selected, payloadsErased = 0 } = preview;
   if (payloadsErased === 0) return "";

@@ -1,4 +1,4 @@
-/** Figures as people read them. Between groups of digits is a narrow space that does not break. */
+/** Figures as people read them. Groups of digits are separated by a narrow no-break space. */
 
 const narrowSpace = "\u202f";
 
@@ -10,8 +10,8 @@ export function count(n: number): string {
 }
 
 /**
- * A share in per cent, to a tenth. Only all is "100 %" and only none is "0 %": one failure in a million is what a person
- * looks for. Of nothing there is no share.
+ * A share in per cent, to a tenth. Only all is "100 %" and only none is "0 %": one failure in a million is exactly what a
+ * person looks for. A share of nothing does not exist.
  */
 export function percent(part: number, whole: number): string {
   if (whole === 0) return "–";
@@ -31,7 +31,7 @@ function inUnits(n: number, [unit = "", ...larger]: readonly string[]): string {
   return shown >= 1000 && larger.length > 0 ? inUnits(n / 1000, larger) : `${shown} ${unit}`;
 }
 
-/** Money, which is an integer number of kobo: "NGN 1 500.00". */
+/** Money, from an integer number of kobo: "NGN 1 500.00". */
 export function naira(kobo: number): string {
   const size = Math.abs(kobo);
   const rest = String(size % 100).padStart(2, "0");

@@ -1,6 +1,6 @@
-/** What an answer means for a delivery. */
+/** What a response means for a delivery. */
 export interface Outcome {
-  /** Of the record, after this attempt. */
+  /** The state of the record after this attempt. */
   readonly state: "DELIVERED" | "PENDING" | "FAILED";
   /** A sentence: the rule, and what follows from it. */
   readonly rule: string;
@@ -8,7 +8,7 @@ export interface Outcome {
 
 /**
  * What follows from an attempt (specification, "Acknowledgement and retry rules"; rules, section 8).
- * @param status null: no answer in time
+ * @param status null: no response in time
  */
 export function outcomeOf(status: number | null): Outcome {
   if (status === null) return { state: "PENDING", rule: "Without a response, the delivery is retried." };
@@ -21,5 +21,5 @@ export function outcomeOf(status: number | null): Outcome {
   return { state: "PENDING", rule: "Redirects are not followed; the delivery is retried." };
 }
 
-/** A reason for a failure, where the webhook that it names is plain from what stands around it. */
+/** A reason for a failure, for places where it is already clear which webhook it is about. */
 export const withoutUrl = (reason: string, url: string): string => reason.replace(url, "the webhook");

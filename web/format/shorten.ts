@@ -1,22 +1,22 @@
-/** Texts shortened where they say least. Whole ones belong into the title and the clipboard. */
+/** Texts shortened where they say least. The whole text belongs in the title and on the clipboard. */
 
 const ellipsis = "…";
 const shownHead = 4;
 const shownTail = 4;
 
-/** `evt_01jc8x2m4e7n9q3s5v7y9a1c3e` → "evt_01jc…1c3e": what it is, where it begins and how it ends. */
+/** `evt_01jc8x2m4e7n9q3s5v7y9a1c3e` → "evt_01jc…1c3e": what it is, how it begins and how it ends. */
 export function shortenId(id: string): string {
   const head = id.lastIndexOf("_") + 1 + shownHead;
   if (id.length <= head + ellipsis.length + shownTail) return id;
   return `${id.slice(0, head)}${ellipsis}${id.slice(-shownTail)}`;
 }
 
-/** URLs, also in a sentence, without the values of their query: those may be secrets, and people share their screens. */
+/** URLs, even within a sentence, without their query values: those may be secrets, and people share their screens. */
 export const withoutQuery = (text: string): string => text.replace(/(https?:\/\/[^\s?#]*)\?[^\s#]+/gi, "$1?…");
 
 /**
- * A URL without its query in at most `max` characters, shortened in the middle of its path: the host says whose it is, the end which. A host
- * that leaves no room is shortened as well.
+ * A URL without its query in at most `max` characters, shortened in the middle of its path: the host says whose it is,
+ * the end says which one. A host that leaves no room is shortened as well.
  */
 export function shortenUrl(whole: string, max: number): string {
   const url = withoutQuery(whole);
@@ -30,5 +30,7 @@ export function shortenUrl(whole: string, max: number): string {
   return `${characters.slice(0, head).join("")}${ellipsis}${characters.slice(characters.length - tail).join("")}`;
 }
 
-/** Host and port of a URL: whose it is, without anything that may be secret. What is no URL stays. */
+/**
+ * Host and port of a URL: whose it is, without anything that may be secret. Anything that is not a URL is returned as is.
+ */
 export const hostOf = (url: string): string => /^https?:\/\/([^/?#]+)/i.exec(url)?.[1] ?? url;

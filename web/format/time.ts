@@ -14,10 +14,10 @@ const units = [
   { ms: secondMs, unit: "s" },
 ] as const;
 
-/** Beyond it the distance says less than the date. */
+/** Beyond this, the distance says less than the date. */
 const longestDistanceMs = 30 * dayMs;
 
-/** "12 s ago", "in 4 min", "3 d ago"; "now" within a second, and beyond 30 days the date. */
+/** "12 s ago", "in 4 min", "3 d ago"; "now" within a second, and the date beyond 30 days. */
 export function relativeTime(atMs: number, nowMs: number): string {
   const distance = Math.abs(nowMs - atMs);
   if (distance > longestDistanceMs) return exactTime(atMs).slice(0, 10);
@@ -27,15 +27,15 @@ export function relativeTime(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${amount}` : `${amount} ago`;
 }
 
-/** The time on the clock of whoever reads it: "2026-11-21 14:02:11.482". */
+/** The time on the reader's clock: "2026-11-21 14:02:11.482". */
 export const exactTime = (ms: number): string => inZone(ms).toISOString().slice(0, -1).replace("T", " ");
 
-/** The same with the zone that it is in: "2026-11-21 14:02:11.482 UTC+1". */
+/** The same with its time zone: "2026-11-21 14:02:11.482 UTC+1". */
 export const exactTimeWithZone = (ms: number): string => `${exactTime(ms)} ${zoneName(ms)}`;
 
 /** How long something took or takes: "< 1 ms", "0.5 ms", "41 ms", "1.2 s", "10 s", "4 min 5 s", "2 h", "3 d 4 h". */
 export function duration(ms: number): string {
-  // Nothing takes no time: it was measured in whole milliseconds.
+  // Nothing takes no time; zero comes from measuring in whole milliseconds.
   if (ms === 0) return "< 1 ms";
   if (roundFrom(ms, 10) < secondMs) return `${roundFrom(ms, 10)} ms`;
   const seconds = roundFrom(ms / secondMs, 10);
@@ -49,7 +49,7 @@ export function duration(ms: number): string {
   return left === 0 ? whole : `${whole} ${left} ${small.unit}`;
 }
 
-/** To a tenth below `limit`, else to a whole number. */
+/** To a tenth below `limit`, otherwise to a whole number. */
 function roundFrom(n: number, limit: number): number {
   const tenths = Math.round(n * 10) / 10;
   return tenths < limit ? tenths : Math.round(n);

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 
 const storageKey = "postrider.utc";
 
-/** Whether times are shown in UTC, as logs have them, or in the time zone of whoever looks; remembered by the tab. */
+/** Whether times are shown in UTC, as in logs, or in the viewer's time zone; remembered by the tab. */
 export const isUtc = signal(globalThis.sessionStorage?.getItem(storageKey) === "1");
 
 export function showInUtc(wanted: boolean): void {
@@ -11,10 +11,10 @@ export function showInUtc(wanted: boolean): void {
   else sessionStorage.removeItem(storageKey);
 }
 
-/** In minutes, at that time. */
+/** The zone's offset at that time, in minutes. */
 const ahead = (ms: number): number => (isUtc.value ? 0 : -new Date(ms).getTimezoneOffset());
 
-/** A date whose parts in UTC are those of the zone that times are shown in. */
+/** A date whose UTC parts are those of the zone in which times are shown. */
 export const inZone = (ms: number): Date => new Date(ms + ahead(ms) * 60_000);
 
 /** "UTC", "UTC+1", "UTC-3:30". */

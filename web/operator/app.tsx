@@ -3,7 +3,7 @@ import { standing } from "./api/session.ts";
 import { OperatorShell } from "./shell.tsx";
 import { SignInPage } from "./sign-in.tsx";
 
-/** The operator's page. It is served at one path alone; which of its screens is shown stands in the fragment. */
+/** The operator's page. It is served at a single path; the fragment says which screen is shown. */
 export function OperatorApp() {
   const now = standing.value;
   return (

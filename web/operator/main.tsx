@@ -9,7 +9,7 @@ import { resume } from "./api/session.ts";
 import { OperatorApp } from "./app.tsx";
 
 void resume();
-// Without an answer there are no payments to be seen.
+// Without a response, no payments are shown.
 void meetServer().catch(() => {});
 
 const root = document.getElementById("app");

@@ -19,7 +19,7 @@ export interface Screen {
   readonly isShown?: () => boolean;
 }
 
-/** In the order of the navigation; the first one is shown at first. Each has a file of its own. */
+/** In navigation order; the first is the initial screen. Each has a file of its own. */
 export const screens: readonly [Screen, ...Screen[]] = [
   { id: "overview", name: "Overview", icon: "overview", Screen: OverviewScreen },
   { id: "accounts", name: "Accounts", icon: "events", Screen: AccountsScreen },

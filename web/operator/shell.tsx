@@ -43,7 +43,7 @@ export function OperatorShell() {
   );
 }
 
-/** The cookie is the server's to take away: without its answer the browser is still signed in. */
+/** Only the server can delete the cookie: until it responds, the browser is still signed in. */
 async function tryToSignOut(): Promise<void> {
   try {
     await signOut();

@@ -43,7 +43,7 @@ export function EventPage() {
     event.reload();
   }
 
-  /** Who has acknowledged an event gets it a second time only if somebody says so. */
+  /** Webhooks that have acknowledged an event get it a second time only if the user says so. */
   async function askOrReplay(): Promise<void> {
     if (event.data?.records.some(({ state }) => state === "DELIVERED") && webhooks.data?.length) setAsking(true);
     else await replay();
@@ -177,7 +177,7 @@ function Parts({ id, records, attempts, earlier, webhooks, showEarlier }: LiveEv
   );
 }
 
-/** A card for each webhook; and one for the attempts of records that a replay has replaced, whose log stays. */
+/** One card per webhook, plus one for the attempts of records that a replay has replaced, whose log stays. */
 function Records({ records, attempts, webhooks }: Pick<LiveEvent, "records" | "attempts"> & Pick<Around, "webhooks">) {
   const shown = new Set(records.map(({ targetWebhook }) => targetWebhook));
   const replaced = [...new Set(attempts.map(({ targetWebhook }) => targetWebhook))].filter((url) => !shown.has(url));

@@ -28,7 +28,7 @@ import { EventRow, EventSkeleton } from "./events/row.tsx";
 import { useRowKeys } from "./events/row-keys.ts";
 import { useSeen } from "./events/seen.ts";
 
-/** The account's history: one row for each event and webhook, newest first. */
+/** The account's history: one row per event and webhook, newest first. */
 export function EventsPage() {
   const { query, url, route } = useLocation();
   const filter = readFilter(query);
@@ -49,7 +49,7 @@ export function EventsPage() {
     { keys: "c", does: "Copy the selected event as curl", run: () => void act(rows.selectedRecord, copyCurl) },
   ]);
 
-  /** The delivery that the row is; what went to a webhook that has gone goes to those that are registered. */
+  /** Replays the row's delivery; if its webhook is gone, it goes to those that are registered. */
   async function replay({ eventId, targetWebhook }: ListedRecord): Promise<void> {
     const isRegistered = webhooks.data?.some(({ url }) => url === targetWebhook);
     list.replace(await replayEvent(eventId, isRegistered ? targetWebhook : undefined));
@@ -63,7 +63,7 @@ export function EventsPage() {
   }
 
   const isWaitingForFirst = news.text !== null && data?.records.length === 0;
-  // Where there are no rows none can jump.
+  // Where there are no rows, none can jump.
   useEffect(() => {
     if (isWaitingForFirst) loadNewest();
   }, [isWaitingForFirst]);
@@ -120,7 +120,7 @@ export function EventsPage() {
   );
 }
 
-/** Null: any webhook; undefined: it is not known, or no longer registered. */
+/** Null: any webhook; undefined: it is unknown, or no longer registered. */
 function urlOfWebhook(chosen: string, webhooks: readonly Webhook[] | undefined): string | null | undefined {
   return chosen === "" ? null : webhooks?.find(({ id, url }) => id === chosen || url === chosen)?.url;
 }

@@ -24,7 +24,7 @@ import { useInbox } from "./inbox/use-inbox.ts";
 
 const listEveryMs = 1_000;
 
-/** The account's own receiver: what arrives there as it arrives, and how it answers. */
+/** The account's own receiver: deliveries as they arrive, and how it responds. */
 export function InboxPage() {
   const { params } = useRoute();
   const inbox = useInbox();
@@ -51,12 +51,12 @@ function Open({ inbox, tenantId, onChange }: { inbox: Inbox; tenantId: string; o
   const keys = useVerifyKeys(tenantId);
   const webhooks = useLoaded("webhooks", readWebhooks);
   useRefresh(["account.changed"], listEveryMs, webhooks.reload);
-  // Where there is room beside the list, the delivery that was newest at first is open, and stays open.
+  // Where there is room next to the list, the delivery that was newest initially is open, and stays open.
   const first = useRef<string | undefined>(undefined);
   first.current ??= deliveries[0]?.id;
   const wanted = query.delivery ?? first.current;
   const isPicked = query.delivery !== undefined;
-  // A delivery stays open while it is read, even after newer ones have pushed it out.
+  // A delivery stays open while it is being read, even after newer ones have pushed it out.
   const read = useRef<InboxDelivery | undefined>(undefined);
   const shown = deliveries.find(({ id }) => id === wanted) ?? (read.current?.id === wanted ? read.current : undefined);
   read.current = shown;

@@ -13,12 +13,12 @@ import { useLoaded } from "../stream/load.ts";
 import { KeyTable } from "./keys/key-table.tsx";
 import { RotateDialog } from "./keys/rotate-dialog.tsx";
 
-/** What authorises the sending of events: see it, take it along, replace it. */
+/** The keys that authorise sending events: see, copy and replace them. */
 export function KeysPage() {
   const keys = useLoaded("keys", (signal) => call<ApiKey[]>("/v1/tenants/api-keys", { signal }));
   const [isRotating, setRotating] = useState(false);
   useRefresh(["account.changed"], 300, keys.reload);
-  // What is accepted used a key.
+  // Every accepted event used a key.
   useRefresh(["event.accepted"], 3_000, keys.reload);
 
   const isOver = ({ is_active, expires_at }: ApiKey) =>

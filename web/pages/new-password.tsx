@@ -11,10 +11,10 @@ import { NewPassword, useNewPassword } from "../parts/new-password.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { meetServer, server } from "../session/server.ts";
 
-/** What the link of a mail carries: no server and no page that is opened later sees it. */
+/** The token in the link of an e-mail: neither a server nor a page opened later sees it. */
 const token = location.pathname === "/new-password" ? location.hash.slice(1) : "";
 
-/** For who has lost the password: asks for a mail with a link, and is where the link leads. */
+/** For users who have lost their password: requests an e-mail with a link, and is where that link leads. */
 export function NewPasswordPage() {
   const form = useRef<HTMLFormElement>(null);
   const [isDone, setDone] = useState(false);

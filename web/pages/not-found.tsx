@@ -3,7 +3,7 @@ import { LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Empty } from "../parts/states.tsx";
 
-/** A path that the router does not know, as after a link that was typed by hand. */
+/** A path that the router does not know, such as a mistyped link. */
 export function NotFoundPage() {
   return (
     <>
@@ -17,7 +17,7 @@ export function NotFoundPage() {
   );
 }
 
-/** The same where nobody is signed in. */
+/** The same when nobody is signed in. */
 export function NowherePage() {
   return (
     <main class="front narrow">

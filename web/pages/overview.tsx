@@ -13,7 +13,7 @@ import { readSituation } from "./overview/situation.ts";
 import { Standing, StandingSkeleton } from "./overview/standing.tsx";
 import { Summary } from "./overview/summary.tsx";
 
-/** Is it working, and what failed: of the last hour, or of up to a week. */
+/** Is it working, and what failed: in the last hour, or in up to a week. */
 export function OverviewPage() {
   const range = readRange(useLocation().query);
   const stats = useStats(range);
@@ -47,7 +47,7 @@ export function OverviewPage() {
             </>
           )}
         </Shown>
-        {/* What comes above it later would move it. */}
+        {/* Anything appearing above it later would move it. */}
         <OverTime
           of={situation.data === undefined && situation.error === null ? { ...stats, data: undefined } : stats}
           range={range}
@@ -57,7 +57,7 @@ export function OverviewPage() {
   );
 }
 
-/** Reading it is several requests, and of days it counts much. */
+/** Reading it takes several requests, and for ranges of days it counts a lot. */
 const situationEveryMs = ({ key }: Range) => (key === ranges[0].key ? 3000 : 10_000);
 
 function useSituation(range: Range) {
@@ -67,14 +67,14 @@ function useSituation(range: Range) {
     situationEveryMs(range),
     situation.reload,
   );
-  // Whoever replays waits for it.
+  // The user who started a replay is waiting for it.
   useRefresh(["replay.progressed"], situationEveryMs(range) / 3, situation.reload);
   return situation;
 }
 
 const unusedEveryMs = 2000;
 
-/** Whether no event has ever arrived; null until it is known. */
+/** Whether no event has ever arrived; null until that is known. */
 function useIsUnused(): boolean | null {
   const any = useLoaded("any event", (signal) =>
     call<EventPage>("/v1/events", { query: { size: 1, payload: false }, signal }),
@@ -83,6 +83,6 @@ function useIsUnused(): boolean | null {
   useRefresh(["event.accepted"], unusedEveryMs, () => {
     if (isUnused) any.reload();
   });
-  // Should it fail, the page itself says so.
+  // If it fails, the page itself says so.
   return any.data === undefined && any.error === null ? null : isUnused;
 }

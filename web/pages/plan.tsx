@@ -15,7 +15,7 @@ import { Standing, usePaymentWatch } from "./plan/standing.tsx";
 import { type Upgrade, UpgradeDialog } from "./plan/upgrade-dialog.tsx";
 import { Usage } from "./plan/usage.tsx";
 
-/** What the account may use, has used and has to pay; its sign-in, and its end. */
+/** What the account may use, has used and has to pay; its sign-in, and its deletion. */
 export function PlanPage() {
   const view = useLoaded("plan", readPlan);
   const about = useServer();

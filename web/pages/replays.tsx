@@ -19,7 +19,7 @@ import { useChoice } from "./replays/use-choice.ts";
 const pageSize = 20;
 const followEveryMs = 500;
 
-/** Delivering stored events again: a choice, and how the earlier ones go. */
+/** Delivering stored events again: what to choose, and how earlier replays are doing. */
 export function ReplaysPage() {
   const { query, route } = useLocation();
   const page = pageOf(query.page);

@@ -17,7 +17,7 @@ const why: Record<NoSession, string | null> = {
   deleted: "Your account has been deleted.",
 };
 
-/** Signs in by tenant id or e-mail, at whatever view was asked for. */
+/** Signs in by tenant id or e-mail, at whichever view was requested. */
 export function SignInPage() {
   const { path, route } = useLocation();
   const form = useRef<HTMLFormElement>(null);
@@ -31,7 +31,7 @@ export function SignInPage() {
     { words: { wrong_credentials: "The id or the password is wrong." } },
   );
 
-  /** The start page is shown only while nothing is known of the visitor. */
+  /** The start page is shown only while nothing is known about the visitor. */
   const goToStart = () => {
     noSession.value = "none";
   };
@@ -76,7 +76,7 @@ export function SignInPage() {
   );
 }
 
-/** Sends whoever is signed in already away from signing in and up. */
+/** Redirects users who are already signed in away from signing in and up. */
 export function SignedInAlready() {
   const { route } = useLocation();
   useEffect(() => route("/", true), [route]);

@@ -33,7 +33,7 @@ export function SignUpPage() {
 function SignUp({ about }: { about: About }) {
   const { route } = useLocation();
   const isOffered = about.payments !== "off";
-  // Nothing to choose here.
+  // There is nothing to choose here.
   useEffect(() => {
     if (!isOffered) route("/", true);
   }, [isOffered]);

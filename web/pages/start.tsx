@@ -12,7 +12,7 @@ import { sells, useServer } from "../session/server.ts";
 import { NewAccount } from "./front/new-account.tsx";
 import { FrontHead, SignUpClosed } from "./front/signed-out.tsx";
 
-/** Where nobody is signed in: what this is, and an account by one click. */
+/** For visitors who are not signed in: what this is, and an account with one click. */
 export function StartPage() {
   const about = useServer();
   const [made, setMade] = useState<CreatedTenant | null>(null);

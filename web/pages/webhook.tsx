@@ -29,10 +29,10 @@ import { Health } from "./webhooks/health.tsx";
 import { StateBadge } from "./webhooks/state-badge.tsx";
 
 const listEveryMs = 1_000;
-/** Reading it is several requests. */
+/** Reading it takes several requests. */
 const situationEveryMs = 3_000;
 
-/** One webhook: how it does, why it fails, what it is told, and its latest events. */
+/** One webhook: how it is doing, why it fails, its settings, and its latest events. */
 export function WebhookPage() {
   const { id = "" } = useRoute().params;
   const webhooks = useLoaded("webhooks", readWebhooks);

@@ -26,7 +26,7 @@ export function WebhooksPage() {
   useRefresh(["account.changed", "webhook.changed"], listEveryMs, webhooks.reload);
   useRefresh(["account.changed", "delivery.attempted"], healthEveryMs, health.reload);
 
-  // The panel is there only when its data is, which is after the browser has looked for it.
+  // The panel exists only once its data has arrived, which is after the browser has looked for it.
   useEffect(() => {
     if (location.hash === "#verify" && webhooks.data) document.getElementById("verify")?.scrollIntoView();
   }, [webhooks.data === undefined]);

@@ -68,8 +68,8 @@ export function WelcomePage() {
 }
 
 /**
- * On the first visit the inbox becomes the webhook, so that nothing has to be set up before there is something to see.
- * Later nobody's empty list is filled: it may be empty on purpose.
+ * On the first visit the inbox becomes the webhook, so that there is something to see without any setup. Later an empty
+ * list is never filled: it may be empty on purpose.
  */
 async function setUpFirstVisit(signal: AbortSignal): Promise<SetUp> {
   const [keys, webhooks, inbox, events] = await Promise.all([
@@ -131,7 +131,7 @@ function Target({
   );
 }
 
-/** Nobody else reaches a server that listens on the loopback interface (RFC 6761, section 6.3; RFC 1122, 3.2.1.3). */
+/** Nobody else can reach a server that listens on the loopback interface (RFC 6761, section 6.3; RFC 1122, 3.2.1.3). */
 function isLocal(): boolean {
   const { hostname } = new URL(baseUrl());
   return hostname === "[::1]" || /^(127\.|(.*\.)?localhost$)/.test(hostname);

@@ -1,10 +1,13 @@
 import { showControls } from "../format/controls.ts";
 
-/** Rules, section 7: the log keeps so many bytes of an answer. One that was cut inside a character may have some less. */
+/**
+ * Rules, section 7: the log keeps this many bytes of a response. One that was cut inside a character may be slightly
+ * shorter.
+ */
 const keptBytes = 4096;
 const longestCharacter = 4;
 
-/** What a receiver answered; and that there may have been more. */
+/** The receiver's response, with a note when there may have been more. */
 export function AnswerBody({ text }: { text: string }) {
   const mayBeCut = new Blob([text]).size > keptBytes - longestCharacter;
   return (

@@ -3,7 +3,7 @@ import { showControls } from "../format/controls.ts";
 
 type Head = Pick<Attempt, "responseHeaders" | "responseHeadersAreCut" | "address">;
 
-/** Who answered, and with which headers; nothing of an attempt of which they were not kept. */
+/** Who responded, and with which headers; nothing for an attempt whose headers were not kept. */
 export function AnswerHead({ responseHeaders, responseHeadersAreCut, address }: Head) {
   if (!responseHeaders) return null;
   const lines = responseHeaders.map(({ name, value }) => `${name}: ${value}`);
@@ -25,6 +25,6 @@ export function AnswerHead({ responseHeaders, responseHeadersAreCut, address }: 
   );
 }
 
-/** How long the receiver asked to be left alone, as it said it. */
+/** How long the receiver asked us to wait, in its own words. */
 export const retryAfterOf = ({ responseHeaders = [] }: Head): string | null =>
   responseHeaders.find(({ name }) => name.toLowerCase() === "retry-after")?.value ?? null;

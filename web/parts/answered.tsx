@@ -7,7 +7,7 @@ const looks = {
   FAILED: { tone: "failed", icon: "cross" },
 } as const;
 
-/** The status of one answer, in the colour and with the shape of what it means. @param status null: none in time */
+/** The status of one response, in the colour and shape of its meaning. @param status null: no response in time */
 export function Answered({ status, word }: { status: number | null; word?: string }) {
   const { tone, icon } = looks[outcomeOf(status).state];
   return (

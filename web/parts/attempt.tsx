@@ -19,7 +19,7 @@ export interface Attempt {
 /**
  * @param action what is tried; it throws an ApiError when it is refused
  * @param fields that show a refusal themselves, by their names in the API
- * @param words for this one place, by the code of the error
+ * @param words for this one place, by error code
  */
 export function useAttempt(
   action: () => Promise<void>,
@@ -42,7 +42,7 @@ export function useAttempt(
     }
   }
 
-  // That the server could not be reached is over once the page is connected again.
+  // A failure to reach the server is over once the page is connected again.
   const refused = latest?.error.status === 0 && reopenings.value > latest.reopenings ? null : latest;
   const broken = refused?.error.broken ?? null;
   const shown = broken !== null && fields.includes(broken.field) ? broken : null;
@@ -51,7 +51,7 @@ export function useAttempt(
     isBusy,
     refusal: shown === null ? (refused?.error ?? null) : null,
     waitSeconds: refused === null ? 0 : secondsLeft(refused),
-    // The label beside it has the field's name in words.
+    // The label next to it names the field.
     wrong: (field) => (shown?.field === field ? `This ${shown.rule}.` : null),
     forget: () => setRefused(null),
   };
@@ -60,11 +60,11 @@ export function useAttempt(
 interface Refused {
   readonly error: ApiError;
   readonly at: number;
-  /** Of the stream, until then. */
+  /** How often the stream had reopened by then. */
   readonly reopenings: number;
 }
 
-/** Only a rate limit makes one wait; otherwise the clock is not read, so it causes no re-render. */
+/** Only a rate limit makes the user wait; otherwise the clock is not read, so it causes no re-render. */
 function secondsLeft({ error: { status, retryAfterSeconds }, at }: Refused): number {
   if (status !== 429 || retryAfterSeconds === null) return 0;
   return Math.max(0, Math.ceil(retryAfterSeconds - (now.value - at) / 1000));
@@ -76,7 +76,7 @@ function toApiError(error: unknown, words: Readonly<Record<string, string>>): Ap
   return new ApiError(words[code] ?? message, status, code, retryAfterSeconds, broken);
 }
 
-/** Why it was refused, and how long to wait. The countdown is a timer, or screen readers would read it every second. */
+/** Why it was refused, and how long to wait. The countdown is a timer, or screen readers would read it out every second. */
 export function Refusal({ of: { refusal, waitSeconds } }: { of: Attempt }) {
   if (refusal === null) return null;
   if (refusal.status !== 429) {

@@ -1,4 +1,4 @@
-/** The mark and the name, which lead to the first view. */
+/** The mark and the name, linked to the first view. */
 export function Brand({ href = "/" }: { href?: string }) {
   return (
     <a class="brand" href={href}>

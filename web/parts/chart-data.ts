@@ -1,6 +1,6 @@
 /** What a chart shows, before it is drawn. */
 export type Tone = "delivered" | "failed" | "waiting" | "accent" | "soft";
-/** `none`: counts something else than what is drawn, so it stands beside it as a figure and in the table. */
+/** `none`: counts something other than what is drawn, so it appears only as a figure and in the table. */
 export type Shape = "bar" | "line" | "dashes" | "none";
 
 export interface ChartSeries {
@@ -10,7 +10,7 @@ export interface ChartSeries {
   readonly shape: Shape;
   /** One for each bucket; null: nothing to say. */
   readonly values: readonly (number | null)[];
-  /** Of all buckets together, as text. */
+  /** For all buckets together, as text. */
   readonly whole: string;
 }
 
@@ -19,16 +19,16 @@ export interface ChartData {
   readonly at: readonly number[];
   readonly bucketMs: number;
   readonly series: readonly ChartSeries[];
-  /** The scale reaches at least to here, so that little does not look like much. */
+  /** The scale reaches at least this high, so that little does not look like much. */
   readonly least: number;
-  /** Each step of the scale is ten times the one before: for values that lie far apart. */
+  /** Each step of the scale is ten times the one before: for values that are far apart. */
   readonly isLog?: boolean;
-  /** A value at the axis, and where there is room. */
+  /** A value as text: on the axis, and where there is more room. */
   readonly tick: (value: number) => string;
   readonly format: (value: number) => string;
   /** The chart in a sentence. */
   readonly summary: string;
-  /** What the figures beside the names stand for while none is pointed at: "last hour". */
+  /** What the figures next to the names cover while no bucket is pointed at: "last hour". */
   readonly span: string;
 }
 
@@ -41,7 +41,7 @@ export function peakOf(values: readonly (number | null)[]): { value: number; ind
   return peak;
 }
 
-/** Each of them on top of those before it. */
+/** Each column on top of those before it. */
 export function stack(columns: readonly (readonly number[])[]): number[][] {
   const sums: number[][] = [];
   for (const column of columns) {
@@ -58,12 +58,12 @@ export const lonely = (values: readonly (number | null)[]): number[] =>
     return value === null || hasNeighbour ? [] : [i];
   });
 
-/** The powers of ten around values, of which the lowest is at least `lowestPower`, and of which there are at least two. */
+/** The powers of ten around the values; the lowest is at least `lowestPower`, and there are at least two. */
 export function decadesAround(min: number | null, max: number | null, least: number): [number, number] {
   const top = 10 ** Math.ceil(Math.log10(Math.max(max ?? 0, least)));
   const bottom = 10 ** Math.floor(Math.log10(Math.max(min ?? 0, lowestPower)));
   return [Math.min(bottom, top / 10), top];
 }
 
-/** A logarithm has no zero; what takes no time is drawn down here. */
+/** A logarithm has no zero; values of zero are drawn down here. */
 export const lowestPower = 0.1;

@@ -14,9 +14,9 @@ import {
 import { tick } from "./chart-text.ts";
 
 /**
- * Draws a chart into an element. uPlot makes its elements one by one and fills them with text, so nothing here becomes
- * markup (the page's trusted types would refuse it). Colours come from the page's tokens when the chart is made: whoever
- * sees the scheme change makes it anew.
+ * Draws a chart into an element. uPlot creates its elements one by one and fills them with text, so nothing here becomes
+ * markup (the page's trusted types would refuse it). Colours come from the page's tokens when the chart is created: when
+ * the colour scheme changes, the chart must be created again.
  */
 export interface Plot {
   show(data: ChartData): void;
@@ -27,7 +27,7 @@ export interface Plot {
 const height = 180;
 const axisWidth = 56;
 const labelWidth = 64;
-/** Counts and milliseconds are whole, and so is what stands at the axis. */
+/** Counts and milliseconds are whole, and so are the axis labels. */
 const steps = Array.from({ length: 12 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 
 export interface Pointing {
@@ -63,7 +63,7 @@ export function draw(element: HTMLElement, first: ChartData, { onPoint, onChoose
           ...look.axis,
           space: labelWidth,
           size: 28,
-          // The splits are on hours and days of the zone.
+          // The splits fall on hours and days of the zone.
           values: (_, splits) => splits.map(tick),
         },
         {
@@ -110,18 +110,18 @@ function powersOfTen(min: number, max: number): number[] {
   return powers;
 }
 
-/** Stacked bars begin with the highest, and lines come last, on top of them. */
+/** Stacked bars start with the tallest, and lines come last, on top of them. */
 function drawingOrder({ series }: ChartData) {
   const bars = series.filter(({ shape }) => shape === "bar");
   return [...bars.reverse(), ...series.filter(({ shape }) => shape === "line" || shape === "dashes")];
 }
 
-/** What uPlot takes: times, and a column for each series in the order in which they are drawn. */
+/** What uPlot takes: times, and a column for each series in drawing order. */
 function columnsOf(data: ChartData): uPlot.AlignedData {
   const order = drawingOrder(data);
   const bars = order.filter(({ shape }) => shape === "bar").reverse();
   const heights = stack(bars.map(({ values }) => values.map((value) => value ?? 0))).reverse();
-  // Where it adds nothing a bar is left out: its edge would shine through around the one before it.
+  // A bar that adds nothing is left out: its edge would show through around the one before it.
   const lines = (values: ChartSeries["values"]) =>
     values.map((value) => (value === null || !data.isLog ? value : Math.max(value, lowestPower)));
   const columns = order.map(

@@ -1,6 +1,6 @@
 import { inZone } from "../format/zone.ts";
 
-/** What a chart says in words: on its axes, and to those who do not see it. */
+/** What a chart says in words: on its axes, and to those who cannot see it. */
 
 const two = (n: number) => String(n).padStart(2, "0");
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -17,10 +17,10 @@ export function dayOf(ms: number): string {
   return `${at.getUTCDate()} ${months[at.getUTCMonth()]}`;
 }
 
-/** On an axis: the time, and the day where one begins. */
+/** On an axis: the time, or the date where a day begins. */
 export const tick = (ms: number): string => (clockTime(ms) === "00:00" ? dayOf(ms) : clockTime(ms));
 
-/** Of one bucket: the time, and the day too where there are several. */
+/** For one bucket: the time, and the day too when there are several. */
 export const moment = (ms: number, isOfDays: boolean): string =>
   isOfDays ? `${dayOf(ms)} ${clockTime(ms)}` : clockTime(ms);
 

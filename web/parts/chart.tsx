@@ -10,7 +10,7 @@ const dayMs = 86_400_000;
 
 /**
  * What happened over time, in three forms: drawn, as a sentence for screen readers, and as a table. Pointing at a bucket
- * shows its figures beside the names; clicking it, or dragging over several, leads to what happened in that time.
+ * shows its figures next to the names; clicking it, or dragging over several, leads to what happened in that time.
  */
 export function Chart({ data, hrefOf }: { data: ChartData; hrefOf: HrefOf }) {
   const [pointed, setPointed] = useState<number | null>(null);
@@ -42,7 +42,7 @@ export function Chart({ data, hrefOf }: { data: ChartData; hrefOf: HrefOf }) {
   );
 }
 
-/** What lists the events of a time. @param from the first millisecond @param to the last */
+/** The URL that lists the events of a time. @param from the first millisecond @param to the last */
 type HrefOf = (from: number, to: number) => string;
 
 const isOfDays = (at: readonly number[]) => (at.at(-1) ?? 0) - (at[0] ?? 0) >= dayMs * 0.9;

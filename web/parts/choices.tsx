@@ -4,12 +4,12 @@ import type { ComponentChildren } from "preact";
 export interface Option {
   readonly value: string;
   readonly text: string;
-  /** Beside it, at the end of its line. */
+  /** Next to it, at the end of its line. */
   readonly aside?: string;
   readonly hint?: ComponentChildren;
 }
 
-/** A choice of a few that need a line each, all to be seen at once. */
+/** A choice among a few options that need a line each, all visible together. */
 export function Choices({
   legend,
   name,
@@ -19,12 +19,12 @@ export function Choices({
   isFocused = false,
 }: {
   legend: string;
-  /** Of the value in the form's data. */
+  /** Names the value in the form's data. */
   name: string;
   options: readonly Option[];
   value: string;
   onChoose(value: string): void;
-  /** At the top of a dialog: the browser would focus the first one there, chosen or not. */
+  /** At the top of a dialog: the browser would focus the first option there, chosen or not. */
   isFocused?: boolean;
 }) {
   return (

@@ -3,8 +3,8 @@ import { showControls } from "../format/controls.ts";
 import { Copy } from "./copy.tsx";
 
 /**
- * A text to be taken along. It is shown as text, whatever it holds.
- * @param copied instead of what is shown, as where a secret is masked
+ * A text to be copied. It is shown as plain text, whatever it contains.
+ * @param copied instead of what is shown, such as where a secret is masked
  */
 export function Code({
   text,
@@ -15,7 +15,7 @@ export function Code({
 }: {
   text: string;
   copied?: string;
-  /** Shown in lines as long as there is room; copied as it is. */
+  /** Shown wrapped to fit; copied as is. */
   isWrapped?: boolean;
   what: string;
   label?: string;

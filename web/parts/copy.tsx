@@ -4,7 +4,7 @@ import { Icon } from "./icon.tsx";
 
 const shownMs = 1600;
 
-/** Copies a text, and says so where it was pressed. @param what names the text to those who only hear the button */
+/** Copies a text, and says so where the button was pressed. @param what names the text for those who only hear the button */
 export function Copy({
   text,
   what,
@@ -13,7 +13,7 @@ export function Copy({
 }: {
   text: string | (() => string | Promise<string>);
   what: string;
-  /** Shown beside the icon. */
+  /** Shown next to the icon. */
   label?: string;
   kind?: "quiet" | "plain" | "primary";
 }) {

@@ -4,8 +4,8 @@ import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
 
 /**
- * The browser's own modal dialog: it keeps the focus inside, and Escape closes it. One that asks for nothing has a button for
- * that in its corner, and goes when one presses beside it.
+ * The browser's own modal dialog: it keeps the focus inside, and Escape closes it. One that asks for nothing has a close
+ * button in its corner, and also closes on a press outside it.
  */
 export function Dialog({
   title,
@@ -29,7 +29,7 @@ export function Dialog({
     dialog?.showModal();
     dialog?.addEventListener("close", tell);
     return () => {
-      // It tells so later, and the next dialog may be open by then.
+      // The close event fires later, and the next dialog may be open by then.
       dialog?.removeEventListener("close", tell);
       dialog?.close();
     };
@@ -38,7 +38,7 @@ export function Dialog({
     <dialog
       ref={element}
       aria-labelledby={titleId}
-      // Its content fills it, so what is pressed on the dialog itself is its backdrop.
+      // Its content fills it, so a press on the dialog element itself hits its backdrop.
       onPointerDown={({ target, currentTarget }) => asksNothing && target === currentTarget && onClose()}
     >
       <div class="inside">

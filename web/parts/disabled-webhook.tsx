@@ -5,13 +5,13 @@ import { Button } from "./button.tsx";
 import { say } from "./said.tsx";
 import { Time } from "./time.tsx";
 
-/** What a webhook was disabled for; a reason that this page does not know stays unsaid. */
+/** Why a webhook was disabled; a reason that this page does not know is not shown. */
 const reasons: Readonly<Record<string, string>> = {
   failing: "every attempt had failed for too long",
   gone: "it answered several deliveries with 410",
 };
 
-/** That nothing is sent to a webhook any more, why, and the one thing to press. */
+/** Says that nothing is sent to a webhook any more, why, and the one thing to press. */
 export function DisabledWebhook({
   webhook: { id, disabled_at: at, disabled_reason: reason },
   name,

@@ -1,6 +1,6 @@
 import { Button } from "./button.tsx";
 
-/** Saves a text as a file. @param what names it to those who only hear the button */
+/** Saves a text as a file. @param what names it for those who only hear the button */
 export function Download({ text, file, what }: { text: string; file: string; what: string }) {
   function save(): void {
     const link = document.createElement("a");

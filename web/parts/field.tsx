@@ -3,7 +3,7 @@ import { useId } from "preact/hooks";
 
 interface FieldProps {
   label: string;
-  /** Of the value in the form's data. */
+  /** Names the value in the form's data. */
   name?: string;
   type?: "text" | "password" | "email" | "url" | "number" | "search";
   value?: string;
@@ -32,7 +32,7 @@ export function Field({ label, hint, wrong = null, type = "text", onType, ...giv
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {/* By `h`: as JSX, TypeScript wants a case of its own for each input type. */}
+      {/* With `h`, because in JSX TypeScript wants a separate case for each input type. */}
       {h("input", input)}
       <span id={`${id}-more`} class={wrong === null ? "hint" : "wrong"}>
         {wrong ?? hint}
@@ -41,7 +41,7 @@ export function Field({ label, hint, wrong = null, type = "text", onType, ...giv
   );
 }
 
-/** Text of several lines. */
+/** Multi-line text. */
 export function Area({
   label,
   hint,
@@ -77,7 +77,7 @@ export function Area({
   );
 }
 
-/** A choice of a few, by the browser's own control: it works with every keyboard and every phone. */
+/** A choice among a few options, using the browser's own control: it works with every keyboard and every phone. */
 export function Choice({
   label,
   options,

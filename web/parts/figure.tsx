@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { Icon, type IconName } from "./icon.tsx";
 
-/** A number of deliveries, which leads to the list of just as many. */
+/** A number of deliveries, linked to the list of exactly that many. */
 export function Figure({
   name,
   tone,

@@ -26,7 +26,7 @@ const summaryLooks: Readonly<Record<Summary["verdict"], { tone: string; icon: Ic
   nothing: { tone: "", icon: "ring" },
 };
 
-/** What the findings come to, by colour, shape and word. */
+/** What the findings amount to, in colour, shape and words. */
 export function FindingSummary({ findings }: { findings: readonly Finding[] }) {
   const { verdict, text } = summarize(findings);
   const { tone, icon } = summaryLooks[verdict];

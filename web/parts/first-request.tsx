@@ -5,10 +5,10 @@ import { server } from "../session/server.ts";
 import { Code } from "./code.tsx";
 import { maskKey, Reveal } from "./secret.tsx";
 
-/** The body of the first request. Its number shows that a payload arrives as it was sent. */
+/** The body of the first request. Its number shows that a payload arrives exactly as it was sent. */
 export const sampleRequest = '{"payload": {"event_type": "order.created", "total": 12.50}}';
 
-/** The first request, ready for a shell. The key is masked until it is revealed; a copy has it whole. */
+/** The first request, ready for a shell. The key is masked until it is revealed; a copy contains it whole. */
 export function FirstRequest({ apiKey, children }: { apiKey: string; children?: ComponentChildren }) {
   const [isShown, setShown] = useState(false);
   return (

@@ -1,4 +1,4 @@
-/** Lines on a field of 16 by 16. */
+/** Lines on a 16 by 16 grid. */
 const paths = {
   overview: "M2 13h12M4 11V7M8 11V3M12 11V6",
   events: "M2 4h12M2 8h12M2 12h8",
@@ -28,7 +28,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Always beside a word, or on a button that has a name of its own, so it says nothing itself. */
+/** Always next to a word, or on a button that has its own name, so it says nothing itself. */
 export function Icon({ name }: { name: IconName }) {
   return (
     <svg

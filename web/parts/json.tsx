@@ -5,7 +5,7 @@ import { formatJson, tokenizeJson } from "../payload/json-tokens.ts";
 /** Beyond this, colours cost more than they help. */
 const longestColoured = 64_000;
 
-/** JSON in colours, as text only: as it is, or laid out. */
+/** JSON in colours, as text only: as is, or laid out. */
 export function Json({ text, isFormatted = false }: { text: string; isFormatted?: boolean }) {
   const tokens = useMemo(() => {
     if (text.length > longestColoured && !isFormatted) return null;

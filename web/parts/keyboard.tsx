@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Dialog } from "./dialog.tsx";
 
-/** A key, or two after each other (`g e`), and what they do. */
+/** A key, or two in sequence (`g e`), and what they do. */
 export interface Shortcut {
   readonly keys: string;
   readonly does: string;
@@ -11,10 +11,10 @@ export interface Shortcut {
 
 const active = signal<readonly (readonly Shortcut[])[]>([]);
 const isHelpOpen = signal(false);
-/** The second of two keys has this long. */
+/** How long the second of two keys may take. */
 const sequenceMs = 1200;
 
-/** Shortcuts of a part of the page, for as long as it is shown. The part that came last is asked first. */
+/** Shortcuts of a part of the page, for as long as it is shown. The most recent part is asked first. */
 export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   const latest = useRef(shortcuts);
   latest.current = shortcuts;
@@ -31,7 +31,7 @@ export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   }, [names]);
 }
 
-/** Listens for the whole page, except while somebody types into a field or has a dialog open. */
+/** Listens for the whole page, except while the user types into a field or has a dialog open. */
 export function listenToKeys(): void {
   let first = "";
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -61,7 +61,7 @@ export function listenToKeys(): void {
 function isElsewhere({ key, target }: KeyboardEvent): boolean {
   if (document.querySelector("dialog[open]")) return true;
   if (!(target instanceof HTMLElement)) return false;
-  // Enter on a link or a button is the browser's.
+  // Enter on a link or a button belongs to the browser.
   if (key === "Enter" && target.closest("a, button, summary")) return true;
   return target.closest("input, select, textarea, [contenteditable]") !== null && key !== "Escape";
 }

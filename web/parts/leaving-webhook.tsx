@@ -5,8 +5,8 @@ import { withoutQuery } from "../format/shorten.ts";
 import { useLoaded } from "../stream/load.ts";
 
 /**
- * What removing a webhook does to the records that wait for it (rules, section 7): they fail, and registering it again
- * does not revive them.
+ * What removing a webhook does to the records waiting for it (rules, section 7): they fail, and registering it again does
+ * not revive them.
  */
 export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: string }) {
   const waiting = useLoaded(webhook.id, (signal) =>
@@ -21,7 +21,7 @@ export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: stri
   );
 }
 
-/** Until it is known how many wait, the rule is said without a number. */
+/** Until it is known how many are waiting, the rule is stated without a number. */
 function whatHappens(waiting: number | undefined, isExact: boolean): string {
   if (waiting === undefined) return "Deliveries waiting for it will fail.";
   if (waiting === 0) return "No deliveries are waiting for it.";

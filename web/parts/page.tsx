@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** The head of a view. Its title is the tab's, and gets the focus when the view is opened by a link or a key. */
+/** The head of a view. Its title is also the tab's, and gets the focus when a link or a key opens the view. */
 export function PageHead({ title, children }: { title: string; children?: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {

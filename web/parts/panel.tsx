@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
-/** A framed part of a page with its name; `actions` stand at the end of its head. */
+/** A framed part of a page with its name; `actions` are at the end of its head. */
 export function Panel({
   title,
   actions,
@@ -10,7 +10,7 @@ export function Panel({
 }: {
   title: string;
   actions?: ComponentChildren;
-  /** Its content goes to the frame, as rows do. */
+  /** Its content extends to the frame, as rows do. */
   isFlush?: boolean;
   children: ComponentChildren;
 }) {

@@ -1,4 +1,4 @@
 import { sells } from "../session/server.ts";
 
-/** The way to the account's limits, where it may be that more can be had. */
+/** A link to the account's limits, for places where a higher plan may help. */
 export const PlanLink = () => <a href="/plan">{sells() ? "See the plan" : "See your limits"}</a>;

@@ -6,7 +6,7 @@ import { Dialog } from "./dialog.tsx";
 /** What is replayed: names and values. */
 export type Facts = readonly (readonly [name: string, value: string])[];
 
-/** Asks before many events are delivered again, and says which those are. */
+/** Asks before many events are delivered again, and says which ones. */
 export function ReplayQuestion({
   title,
   facts,
@@ -17,7 +17,7 @@ export function ReplayQuestion({
 }: {
   title: string;
   facts: Facts;
-  /** On the button that starts it; null: it cannot be started yet. */
+  /** The text of the start button; null: it cannot be started yet. */
   press: string | null;
   onStart(): Promise<void>;
   onClose(): void;

@@ -19,7 +19,7 @@ const kindWords: Readonly<Record<string, string>> = {
   all: "All events",
 };
 
-/** What is narrowed is not all. */
+/** A narrowed selection is not "all". */
 const narrowedKind = (kind: string): string => (kind === "all" ? "Events" : (kindWords[kind] ?? kind));
 
 const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word: string }>> = {
@@ -31,7 +31,7 @@ const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word:
 
 export const hasEnded = ({ status }: Replay) => status === "completed" || status === "cancelled";
 
-/** One that has been gone through, and of which not all arrived, is no success. */
+/** A replay that has finished without everything arriving is not a success. */
 function failedLook({ status, delivered, failed }: Replay): { tone: string; icon: IconName; word: string } | null {
   if (status !== "completed" || failed === 0) return null;
   if (delivered === 0) return { tone: "failed", icon: "cross", word: "All failed" };
@@ -47,14 +47,14 @@ export function ReplayRow({
   children,
 }: {
   replay: Replay;
-  /** What of its kind it takes, in words; "": all of it. */
+  /** The part of its kind that it covers, in words; "": all of it. */
   narrowedTo?: string;
-  /** It is the one that the page was opened for. */
+  /** Marks the one that the page was opened for. */
   isMarked?: boolean;
   onChanged(replay: Replay): void;
-  /** @returns how it stands since */
+  /** @returns its state afterwards */
   onCancel?(replay: Replay): Promise<Replay>;
-  /** What stands at its end. */
+  /** What is shown at its end. */
   children?: ComponentChildren;
 }) {
   const [isAsking, setAsking] = useState(false);
@@ -104,7 +104,7 @@ export function ReplayRow({
           { tone: "failed", n: failed, word: "failed" },
           { tone: "neither", n: superseded, word: "superseded" },
           { tone: "neither", n: skipped, word: "skipped" },
-          // Of a cancelled replay these are in flight, or about to return.
+          // For a cancelled replay these are in flight, or about to return.
           { tone: "waiting", n: open, word: "waiting" },
         ]}
         whole={hasEnded(replay) ? queued + skipped : Math.max(queued + skipped, selected)}
@@ -147,7 +147,7 @@ export function ReplayRow({
   );
 }
 
-/** The ways to what it began, whatever became of that. */
+/** Links to the events that it started, whatever became of them. */
 export const ItsEvents = ({ of: { id, failed } }: { of: Pick<Replay, "id" | "failed"> }) => (
   <>
     <LinkButton href={`/events?replay=${id}`}>See its events</LinkButton>

@@ -6,7 +6,7 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 
 const shownMs = 6000;
 
-/** Where what was just done goes on. */
+/** Where to continue after what was just done. */
 export interface SaidLink {
   readonly href: string;
   readonly text: string;

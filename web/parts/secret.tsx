@@ -4,7 +4,7 @@ import { Button } from "./button.tsx";
 import { Copy } from "./copy.tsx";
 import { Icon } from "./icon.tsx";
 
-/** A secret, masked until it is revealed; a copy is whole either way. @param what names it to those who only hear */
+/** A secret, masked until it is revealed; a copy is whole either way. @param what names it for those who only hear it */
 export function Secret({ value, mask, what }: { value: string; mask: string; what: string }) {
   const [isShown, setShown] = useState(false);
   return (
@@ -25,5 +25,5 @@ export function Reveal({ what, isShown, onToggle }: { what: string; isShown: boo
   );
 }
 
-/** Its prefix says what it is, its end which one. */
+/** Its prefix says what it is, its end says which one. */
 export const maskKey = (key: string): string => `svc_sk_••••${key.slice(-4)}`;

@@ -8,7 +8,7 @@ export interface Share {
   readonly word: string;
 }
 
-/** A bar of what became of a number of things. What its parts say stands beside it as text, too. */
+/** A bar showing what became of a number of things. What its parts say is next to it as text, too. */
 export function Shares({ of, parts, whole }: { of: string; parts: readonly Share[]; whole?: number }) {
   const shown = parts.filter(({ n }) => n > 0);
   const sum = shown.reduce((total, { n }) => total + n, 0);

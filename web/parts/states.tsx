@@ -3,8 +3,8 @@ import type { Loaded } from "../stream/load.ts";
 import { Button } from "./button.tsx";
 
 /**
- * The four states of whatever is read from the server: the shape of what comes, what happened instead and a way to try
- * again, one sentence and the next thing to do, and the thing itself.
+ * The four states of anything read from the server: a placeholder in the shape of the content, what went wrong and a way
+ * to retry, one sentence and the next step, and the content itself.
  */
 export function Shown<T>({
   of,

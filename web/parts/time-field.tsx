@@ -4,7 +4,7 @@ import { zoneName } from "../format/zone.ts";
 import { Field } from "./field.tsx";
 import { now } from "./time.tsx";
 
-/** A time that is typed, by a clock of 24 hours. */
+/** A time that is typed, on a 24-hour clock. */
 export function TimeField({
   label,
   side,
@@ -13,16 +13,16 @@ export function TimeField({
   wrong = null,
 }: {
   label: string;
-  /** Of the range that it bounds. */
+  /** The side of the range that it bounds. */
   side: "from" | "to";
   /** ISO 8601; "": none. */
   value: string;
-  /** @param iso null: what stands there is no time */
+  /** @param iso null: the text is not a time */
   onChange(iso: string | null): void;
   wrong?: string | null;
 }) {
   const [typed, setTyped] = useState({ text: toTyped(value, side), iso: value });
-  // Another one was chosen elsewhere.
+  // Another time was chosen elsewhere.
   const text = typed.iso === value ? typed.text : toTyped(value, side);
   return (
     <Field

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { serverNow } from "../api/server-time.ts";
 import { exactTimeWithZone, relativeTime } from "../format/time.ts";
 
-/** One clock for all times of the page, so that they change together and not each by a timer of its own. */
+/** One clock for all times on the page, so that they change together instead of each by its own timer. */
 export const now = signal(serverNow());
 setInterval(() => {
   if (document.visibilityState === "visible") now.value = serverNow();

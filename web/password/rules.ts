@@ -1,6 +1,6 @@
 /**
- * What a new password must have, to be shown while one types. The server judges (`src/accounts/password.ts`); a test holds
- * the two together.
+ * What a new password needs, to be shown while it is typed. The server decides (`src/accounts/password.ts`); a test keeps
+ * the two in sync.
  */
 export const passwordRules: readonly { text: string; holds(password: string): boolean }[] = [
   { text: "8 characters", holds: (password) => [...password].length >= 8 },

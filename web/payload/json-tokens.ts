@@ -1,13 +1,13 @@
 /**
- * JSON as pieces of text, for colouring. A payload is shown as the very characters that were submitted, which
- * `JSON.parse` would not keep: large integers, `1.0`, repeated keys, escapes.
+ * JSON as pieces of text, for colouring. A payload is shown exactly as it was submitted, which `JSON.parse` would not
+ * preserve: large integers, `1.0`, repeated keys, escapes.
  */
 export interface Token {
   readonly kind: "key" | "string" | "number" | "literal" | "punctuation" | "space";
   readonly text: string;
 }
 
-/** Sticky, each for what its first character promises. */
+/** Sticky patterns, each for what its first character announces. */
 const space = /[ \t\n\r]+/y;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const literal = /true|false|null/y;
@@ -17,8 +17,8 @@ const punctuation = /[{}[\],:]/y;
 const colonAhead = /[ \t\n\r]*:/y;
 
 /**
- * Cuts a JSON text (RFC 8259) into tokens, in linear time; their texts together are the text. It does not judge: where
- * something begins that is no token of JSON, the rest is one literal.
+ * Splits a JSON text (RFC 8259) into tokens, in linear time; their texts joined are the original text. It does not
+ * validate: where something begins that is not a JSON token, the rest is one literal.
  */
 export function tokenizeJson(text: string): Token[] {
   const tokens: Token[] = [];
@@ -56,7 +56,7 @@ function matchAt(pattern: RegExp, text: string, at: number): string | null {
   return pattern.exec(text)?.[0] ?? null;
 }
 
-/** Where the string that begins at `start` is over; null when it never is. */
+/** Where the string that begins at `start` ends; null when it never does. */
 function endOfString(text: string, start: number): number | null {
   for (let at = start + 1; at < text.length; at += 1) {
     if (text[at] === '"') return at + 1;
@@ -67,11 +67,11 @@ function endOfString(text: string, start: number): number | null {
 
 /**
  * Deeper lines are indented no further: ingestion allows 64 levels, and a text of nothing but brackets would otherwise
- * grow to the square of its length.
+ * grow quadratically.
  */
 const deepestIndent = 64;
 
-/** The same tokens, laid out by two spaces a level: only space is taken away and added. */
+/** The same tokens, laid out with two spaces per level: only white space is removed and added. */
 export function formatJson(tokens: readonly Token[]): Token[] {
   const laidOut: Token[] = [];
   let depth = 0;
@@ -94,7 +94,7 @@ function spaceBetween(before: Token, token: Token, depth: number): string {
     return `\n${"  ".repeat(Math.min(depth, deepestIndent))}`;
   }
   if (isMark(before, ":")) return " ";
-  // Two values side by side are no JSON, but must not become one.
+  // Two values side by side are not JSON, but must not become one.
   return before.kind === "punctuation" || token.kind === "punctuation" ? "" : " ";
 }
 
@@ -102,5 +102,5 @@ const isMark = ({ kind, text }: Token, ...marks: string[]) => kind === "punctuat
 const isOpening = (token: Token) => isMark(token, "{", "[");
 const isClosing = (token: Token) => isMark(token, "}", "]");
 
-/** The characters of tokens. */
+/** The text of the tokens, joined. */
 export const textOf = (tokens: readonly Token[]): string => tokens.map(({ text }) => text).join("");

@@ -4,7 +4,7 @@ import { isSignedIn } from "../api/session.ts";
 import type { Account } from "../api/types.ts";
 import { onStream, resyncs } from "../stream/stream.ts";
 
-/** Who is signed in: plan, limits and what is used of them. Null until it is known. */
+/** Who is signed in: plan, limits and usage. Null until it is known. */
 export const account = signal<Account | null>(null);
 
 /** The kinds of change that `account` shows. */
@@ -18,10 +18,10 @@ export async function refreshAccount(): Promise<void> {
   account.value = await call<Account>("/v1/tenants/me");
 }
 
-/** Keeps `account` true for as long as somebody is signed in. */
+/** Keeps `account` up to date for as long as somebody is signed in. */
 export function followAccount(): void {
   let isAsked = false;
-  // Without an answer the next message, or the next look, asks again.
+  // Without a response, the next message or the next look asks again.
   const refresh = () => void refreshAccount().catch(() => {});
   effect(() => {
     resyncs.value;

@@ -1,6 +1,7 @@
 /**
- * The operator opens an account with a token in the fragment, which no server is sent. It is this tab's session before any
- * other module looks for one (`api/session.ts` has the key), and goes from the address at once.
+ * The operator opens an account with a token in the fragment, which is never sent to a server. It becomes this tab's
+ * session before any other module looks for one (`api/session.ts` has the key), and is removed from the address
+ * immediately.
  */
 const handed = /^#view=(.+)/.exec(location.hash)?.[1];
 if (handed !== undefined) {

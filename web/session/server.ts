@@ -6,10 +6,10 @@ import { type Loaded, useLoaded } from "../stream/load.ts";
 /** What this server offers: sign-up, payments, plans. Null until it is known. */
 export const server = signal<About | null>(null);
 
-/** Whether plans are sold here: what is not, no page speaks of. Until it is known nothing is. */
+/** Whether plans are sold here: pages do not mention what is not sold. Until it is known, nothing is. */
 export const sells = (): boolean => (server.value?.payments ?? "off") !== "off";
 
-/** Whether the operator holds back all deliveries. */
+/** Whether the operator has paused all deliveries. */
 export const holdsDeliveries = (): boolean => server.value?.paused.includes("deliveries") ?? false;
 
 let asking: Promise<About> | null = null;
@@ -28,7 +28,7 @@ export function meetServer(): Promise<About> {
   return asking;
 }
 
-/** As it is now: what is paused goes on one day. */
+/** Reads the current state: what is paused will resume one day. */
 export function askServer(): Promise<About> {
   asking = null;
   return meetServer();

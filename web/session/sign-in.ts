@@ -4,7 +4,7 @@ import type { Authenticated } from "../api/types.ts";
 
 /**
  * Signs in by tenant id or e-mail.
- * @param onAccepted before the page of somebody who is signed in is shown: the moment to choose which one
+ * @param onAccepted runs before the signed-in page is shown: the moment to choose which one
  * @throws ApiError
  */
 export async function signIn(loginId: string, password: string, onAccepted: () => void = () => {}): Promise<void> {

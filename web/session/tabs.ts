@@ -14,8 +14,8 @@ import { isUtc, showInUtc } from "../format/zone.ts";
 import { lastUseAt } from "./renewal.ts";
 
 /**
- * The tabs of one browser. A new one need not ask for a password: it asks the others, and those who have a session hand it
- * over. Nothing keeps it for that: the last tab that is closed takes it along.
+ * The tabs of one browser. A new tab need not ask for a password: it asks the other tabs, and those that have a session
+ * hand it over. The session is stored nowhere for that: closing the last tab ends it.
  */
 type Message =
   | { readonly kind: "asked"; readonly by: number }
@@ -31,9 +31,9 @@ type Message =
 type Leaving = Extract<NoSession, "left" | "deleted">;
 type Answer = Extract<Message, { kind: "answered" }>;
 
-/** Nothing is shown until the others have had this long, as nobody should see a form that goes away. */
+/** Nothing is shown until the others have had this long, because nobody should see a form that disappears. */
 const answerWithinMs = 250;
-/** Where several answer: the tab that was used last is the one that the new one was opened from. */
+/** If several tabs answer, the one used last wins: it is the one that the new tab was opened from. */
 const othersWithinMs = 25;
 
 export const isAskingTabs = signal(false);
@@ -41,12 +41,12 @@ export const isAskingTabs = signal(false);
 const channel = new BroadcastChannel("postrider.session");
 const post = (message: Message) => channel.postMessage(message);
 
-/** Asks the other tabs for their session, unless this one has its own, and answers them. */
+/** Asks the other tabs for their session, unless this one has its own, and answers their requests. */
 export function shareSession(): void {
   const me = Math.random();
   let best: Answer | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  /** An answer that comes late is welcome, but not to somebody who has begun to do something else here. */
+  /** A late answer is welcome, unless the user has begun to do something else here. */
   let mayTake = !isSignedIn.peek();
 
   function settle(): void {
@@ -81,7 +81,7 @@ export function shareSession(): void {
   post({ kind: "asked", by: me });
 }
 
-/** In all tabs: whichever went on would hand its session to the next one that is opened. */
+/** In all tabs: any that stayed signed in would hand its session to the next one that is opened. */
 export async function leaveEverywhere(why: Leaving): Promise<void> {
   const mine = session.peek();
   if (mine === null) return;
@@ -90,12 +90,12 @@ export async function leaveEverywhere(why: Leaving): Promise<void> {
   await leave(why);
 }
 
-/** Revokes the token at the server too; should that fail, this tab still forgets it. */
+/** Also revokes the token at the server; if that fails, this tab still forgets it. */
 async function leave(why: Leaving): Promise<void> {
   try {
     if (why === "left") await call("/v1/tenants/auth/logout", { method: "POST" });
   } catch {
-    // Signed out here is what was asked for.
+    // The user asked to be signed out here.
   }
   endSession(why);
 }

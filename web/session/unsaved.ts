@@ -1,10 +1,10 @@
 import { effect, signal } from "@preact/signals";
 import { isSignedIn, noSession } from "../api/session.ts";
 
-/** Changes that wait for "Save" in some view. They outlive the view, but not the tab. */
+/** Changes waiting for "Save" in some view. They outlive the view, but not the tab. */
 export const unsaved = signal<{ readonly path: string; readonly text: string } | null>(null);
 
-/** Lets the browser ask before it throws them away. */
+/** Makes the browser ask before it discards them. */
 export function guardUnsaved(): void {
   const ask = (event: BeforeUnloadEvent) => event.preventDefault();
   effect(() => {
@@ -13,7 +13,7 @@ export function guardUnsaved(): void {
     return () => removeEventListener("beforeunload", ask);
   });
   effect(() => {
-    // Whoever signs out leaves them; whose session ran out is back in a moment.
+    // Signing out abandons them; a user whose session ran out will be back in a moment.
     if (!isSignedIn.value && noSession.value !== "ended") unsaved.value = null;
   });
 }

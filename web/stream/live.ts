@@ -2,8 +2,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { onStream, resyncs, type StreamKind, type StreamMessage } from "./stream.ts";
 
 /**
- * Calls `refresh` after messages of these kinds, at most once in `everyMs`, and after a gap in the stream. A hidden tab
- * waits until it is seen.
+ * Calls `refresh` after messages of these kinds, at most once every `everyMs`, and after a gap in the stream. A hidden
+ * tab waits until it is visible.
  */
 export function useRefresh(kinds: readonly StreamKind[], everyMs: number, refresh: () => void): void {
   const latest = useRef(refresh);
@@ -49,7 +49,7 @@ export function useRefresh(kinds: readonly StreamKind[], everyMs: number, refres
   }, [wanted, everyMs]);
 }
 
-/** Hands over every message of these kinds, those of one read at once. */
+/** Hands over every message of these kinds, those from one read together. */
 export function useMessages(kinds: readonly StreamKind[], handle: (messages: readonly StreamMessage[]) => void): void {
   const latest = useRef(handle);
   latest.current = handle;

@@ -1,33 +1,33 @@
 /**
- * Whether the connection is still there. The system keeps a dead one open for minutes, and a machine that slept does not
- * know that it did: timers stood still, and what arrived before is still handed over as if it were news.
+ * Whether the connection is still alive. The system keeps a dead one open for minutes, and a machine that slept does not
+ * notice: timers stood still, and what arrived before is delivered as if it were news.
  */
 
-/** The server says something every 15 s (rules, section 11): two of those are missing. */
+/** The server sends something every 15 s (rules, section 11): two of those are missing. */
 const quietMs = 32_000;
-/** Until there is an answer at all: browsers ask on connections that they kept, and those may be dead as well. */
+/** Until there is any response: browsers reuse kept-alive connections, and those may be dead as well. */
 const unansweredMs = 10_000;
-/** Of a tab that comes into view again, the user expects news at once: one is missing. */
+/** When a tab comes into view again, the user expects news immediately: one is missing. */
 const quietOnSightMs = 17_000;
-/** How often one looks. */
+/** How often the connection is checked. */
 export const lookEveryMs = 5_000;
-/** A look that is this late means that the machine slept. */
+/** A check that is this late means that the machine slept. */
 const sleptMs = 10_000;
 
 export interface Look {
-  /** The answer has begun. */
+  /** The response has begun. */
   readonly isOpen: boolean;
   readonly now: number;
   readonly heardAt: number;
-  /** Of the look before; both by the wall clock, because others stand still while a machine sleeps. */
+  /** The time of the previous check; both by the wall clock, because other clocks stand still while a machine sleeps. */
   readonly lookedAt: number;
-  /** The tab came into view just now. */
+  /** The tab has just come into view. */
   readonly isComing: boolean;
-  /** It was in view then and is now: browsers let the timers of hidden tabs wait. */
+  /** It was in view then and is now: browsers delay the timers of hidden tabs. */
   readonly isWatched: boolean;
 }
 
-/** Says that a connection is to be given up. */
+/** Whether a connection should be given up. */
 export function isLost({ isOpen, now, heardAt, lookedAt, isComing, isWatched }: Look): boolean {
   const quiet = now - heardAt;
   if (quiet > (isOpen ? quietMs : unansweredMs) || (isComing && quiet > quietOnSightMs)) return true;

@@ -8,23 +8,23 @@ import { resyncs } from "./stream.ts";
 export interface Loaded<T> {
   /** Stays while it is read again, and when that fails. */
   readonly data: T | undefined;
-  /** Of the latest reading. */
+  /** The error of the latest read. */
   readonly error: ApiError | null;
   readonly isLoading: boolean;
   /** Reads again and keeps what is shown until then. */
   reload(): void;
-  /** Shows this from now on: an answer that brought the new state along. */
+  /** Shows this from now on: for responses that contain the new state. */
   put(data: T): void;
 }
 
-/** A reading that takes longer may have lost its connection. */
+/** A read that takes longer may have lost its connection. */
 const patienceMs = 10_000;
 
 /**
- * Reads when `key` changes, again after a gap in the stream, and, if that failed, when the stream is back. What is read for
- * an earlier key is thrown away.
+ * Reads when `key` changes, again after a gap in the stream, and, after a failure, when the stream is back. What is read
+ * for an earlier key is discarded.
  *
- * @param known shown for this key until it is read: what somebody comes back to
+ * @param known shown for this key until it is read: what the user comes back to
  */
 export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise<T>, known?: T): Loaded<T> {
   const begin = (): { key: string; data?: T; error: ApiError | null; isLoading: boolean } => ({
@@ -37,7 +37,7 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
   const latest = useRef({ read, begin });
   latest.current = { read, begin };
   const running = useRef<{ abort: AbortController; since: number } | null>(null);
-  /** It was asked for again meanwhile. */
+  /** It was requested again in the meantime. */
   const isStale = useRef(false);
   const hasFailed = useRef(false);
 
@@ -48,7 +48,7 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
   }, []);
 
   const load = useCallback(() => {
-    // Where news comes faster than it can be read, ending what runs would never show anything.
+    // Where news arrives faster than it can be read, aborting the current read would mean never showing anything.
     if (running.current && Date.now() - running.current.since < patienceMs) {
       isStale.current = true;
       return;
@@ -111,7 +111,7 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
   };
 }
 
-/** A subscription begins with the value that is there already. */
+/** A subscription starts with the current value. */
 function onRise(signal: ReadonlySignal<number>, run: () => void): () => void {
   const before = signal.peek();
   return signal.subscribe((value) => {

@@ -1,33 +1,33 @@
 /** How a connection ended, or why there was none. */
 export type Ending =
-  /** It stood. The server closes it when it stops, or when the token that it was opened with expires. */
+  /** It was established. The server closes it when it stops, or when the token that opened it expires. */
   | { readonly kind: "cut"; readonly stoodMs: number }
-  /** No answer, or none that is a stream. */
+  /** No response, or not a stream. */
   | { readonly kind: "unreachable" }
   /** 429 and 503 among others, in the server's words. */
   | { readonly kind: "refused"; readonly message: string; readonly retryAfterSeconds: number | null };
 
 export interface Plan {
-  /** In a row, including this one. */
+  /** Consecutive failures, including this one. */
   readonly failures: number;
   readonly pauseMs: number;
-  /** Whether the pause ends when the network or the user comes back: not when the server said how long it is. */
+  /** Whether the pause ends early when the network or the user comes back: not when the server said how long to wait. */
   readonly mayEndEarly: boolean;
-  /** Nothing to tell anybody yet. */
+  /** Nothing to tell the user yet. */
   readonly isQuiet: boolean;
 }
 
 /** A connection that lasted this long did not fail: counting starts over. */
 const stoodLongMs = 10_000;
-/** A restarted server gets all of its dashboards at once, and a changed password ends a stream first. */
+/** A restarted server gets all of its dashboards in one go, and a changed password first ends a stream. */
 const firstPauseMs = 400;
 const longestPauseMs = 15_000;
-/** However long a proxy asks to wait. */
+/** The upper limit, however long a proxy asks to wait. */
 const longestRetryAfterMs = 120_000;
 
 /**
  * What to do after `failures` failures and this ending.
- * @param chance from 0 up to 1, so that dashboards do not all come at once
+ * @param chance from 0 up to 1, so that dashboards do not all reconnect together
  */
 export function planReconnect(ending: Ending, failures: number, chance: number): Plan {
   const vary = (ms: number) => Math.round(ms * (0.75 + chance / 2));

@@ -7,8 +7,8 @@ import { type Ending, type Plan, planReconnect } from "./reconnect.ts";
 import { reopenings } from "./reopenings.ts";
 
 /**
- * The account's stream, read with `fetch`: an `EventSource` cannot send the token in a header, and a token in a URL ends up
- * in logs. One connection serves the whole page.
+ * The account's stream, read with `fetch`: an `EventSource` cannot send the token in a header, and a token in a URL ends
+ * up in logs. One connection serves the whole page.
  */
 export type StreamKind =
   | "event.accepted"
@@ -20,7 +20,7 @@ export type StreamKind =
 
 export interface StreamMessage {
   readonly kind: StreamKind;
-  /** Parsed when it is read: of thousands a second most pages need a few. */
+  /** Parsed only when read: of thousands a second, most pages need a few. */
   data(): Record<string, unknown>;
 }
 
@@ -28,22 +28,22 @@ export interface StreamMessage {
 export type StreamState = "connecting" | "live" | "offline" | "catching-up";
 
 export const streamState = signal<StreamState>("connecting");
-/** Why there is no stream, in the words of a server that answers all the same. */
+/** Why there is no stream, in the words of a server that does respond. */
 export const streamTrouble = signal<string | null>(null);
-/** Rises when messages are missing: whoever shows a list reads it again. */
+/** Increases when messages are missing: pages that show a list read it again. */
 export const resyncs = signal(0);
 
 type Listener = (messages: readonly StreamMessage[]) => void;
 const listeners = new Set<Listener>();
 
-/** @param listen gets the messages of one read at once @returns ends it */
+/** @param listen gets the messages of one read together @returns a function that unsubscribes */
 export function onStream(listen: Listener): () => void {
   listeners.add(listen);
   return () => void listeners.delete(listen);
 }
 
 const noticeMs = 3000;
-/** As long as pages may work on one read before the browser gets a turn. */
+/** How long pages may work on one read before the browser gets a turn. */
 const turnMs = 12;
 
 /** Follows the stream for as long as somebody is signed in. */
@@ -52,13 +52,13 @@ export function followStream(): void {
     if (!isSignedIn.value) return;
     const stop = new AbortController();
     streamState.value = "connecting";
-    // A renewed token is no reason to begin again: the connection stands until the old one expires.
+    // A renewed token is no reason to start over: the connection lasts until the old one expires.
     untracked(() => void follow(stop.signal));
     return () => stop.abort();
   });
 }
 
-/** Where one is in the stream; survives any number of connections. */
+/** The position in the stream; survives any number of connections. */
 interface Place {
   lastId: string;
   tries: number;
@@ -96,7 +96,7 @@ async function connect(stop: AbortSignal, place: Place): Promise<Ending> {
       const { message, retryAfterSeconds } = await toError(response, used);
       return { kind: "refused", message, retryAfterSeconds };
     }
-    // Networks that want a login first answer everything with their own page.
+    // Networks that require a login first answer everything with their own page.
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
     if (!isStream || !response.body) return { kind: "unreachable" };
     openedAt = Date.now();
@@ -104,7 +104,7 @@ async function connect(stop: AbortSignal, place: Place): Promise<Ending> {
     onOpen(place);
     await readMessages(response.body, place, watch.hear);
   } catch {
-    // Whatever it was, the answer is to connect again.
+    // Whatever it was, the remedy is to connect again.
   } finally {
     watch.end();
     connection.abort();
@@ -116,11 +116,11 @@ function onOpen({ tries, lastId }: Place): void {
   streamTrouble.value = null;
   if (tries === 1) return;
   reopenings.value += 1;
-  // The lists were read while nobody listened.
+  // The lists were read while nothing was listening.
   if (lastId === "") resyncs.value += 1;
 }
 
-/** Calls `giveUp` when the connection is not there any more, although nobody says so. */
+/** Calls `giveUp` when the connection is dead, although nothing reports it. */
 function watchOver(giveUp: () => void): { hear(): void; end(): void } {
   const isVisible = () => document.visibilityState === "visible";
   let isOpen = false;
@@ -135,7 +135,8 @@ function watchOver(giveUp: () => void): { hear(): void; end(): void } {
   };
   const onSight = () => look(isVisible());
   const timer = setInterval(() => look(false), lookEveryMs);
-  // Another network, or none: what was open is gone, or, where the server is on this machine, is there again at once.
+  // Another network, or none: the open connection is gone, or, if the server is on this machine, can be re-established
+  // immediately.
   addEventListener("online", giveUp);
   addEventListener("offline", giveUp);
   addEventListener("pageshow", onSight);
@@ -189,7 +190,7 @@ async function readMessages(
   }
 }
 
-/** A part of the page that fails is its own business: the others, and the connection, go on. */
+/** A failure in one part of the page is isolated: the other parts, and the connection, carry on. */
 function handOver(batch: readonly StreamMessage[]): void {
   for (const listen of [...listeners]) {
     try {
@@ -200,7 +201,7 @@ function handOver(batch: readonly StreamMessage[]): void {
   }
 }
 
-/** Messages are missing: every list is read again, and the page says so for as long as one needs to read it. */
+/** Messages are missing: every list is read again, and the page says so for long enough to be read. */
 function catchUp(): void {
   streamState.value = "catching-up";
   resyncs.value += 1;

@@ -1,6 +1,6 @@
-/** Base64 of RFC 4648, strict, without anything that only servers or only new browsers have. */
+/** Base64 of RFC 4648, strict, using nothing that only servers or only new browsers have. */
 
-/** Standard alphabet, with its padding; null when the text is no such thing. */
+/** Standard alphabet, with padding; null when the text is not valid. */
 export function fromBase64(text: string): Uint8Array | null {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return null;
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

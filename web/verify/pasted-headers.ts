@@ -1,15 +1,15 @@
-/** Values by name in lower case; a name that stands there twice has two. */
+/** Values by lower-case name; a name that occurs twice has two values. */
 export type PastedHeaders = ReadonlyMap<string, readonly string[]>;
 
-/** RFC 9110, section 5.1: a name is a token, and the colon follows at once. */
+/** RFC 9110, section 5.1: a name is a token, and the colon follows immediately. */
 const line = /^\s*([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?)[ \t]*$/;
 
-/** What `curl -v` puts before what it has sent. */
+/** What `curl -v` puts before the lines it sent. */
 const sentByCurl = /^> /;
 
 /**
- * Reads headers however they were copied: lines as HTTP has them, what `curl -v` printed, a JSON object, or a JSON array of
- * names and values, in pairs or in turn. What is no header is passed over.
+ * Reads headers however they were copied: as HTTP lines, `curl -v` output, a JSON object, or a JSON array of names and
+ * values, in pairs or alternating. Anything that is not a header is skipped.
  */
 export function parseHeaders(text: string): PastedHeaders {
   const headers = new Map<string, string[]>();
@@ -31,7 +31,7 @@ function pairsOfLines(text: string): Pair[] {
   });
 }
 
-/** Null when the text is no JSON object or array. */
+/** Null when the text is not a JSON object or array. */
 function pairsOfJson(text: string): Pair[] | null {
   let parsed: unknown;
   try {
@@ -41,7 +41,7 @@ function pairsOfJson(text: string): Pair[] | null {
   }
   if (Array.isArray(parsed)) return pairsOfArray(parsed);
   if (typeof parsed !== "object" || parsed === null) return null;
-  // As `GET /v1/events/{id}/delivery` answers.
+  // As returned by `GET /v1/events/{id}/delivery`.
   if ("headers" in parsed && typeof parsed.headers === "object") return pairsOfJson(JSON.stringify(parsed.headers));
   return Object.entries(parsed).flatMap(([name, value]: [string, unknown]) => pairsOf(name, value));
 }

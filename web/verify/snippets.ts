@@ -5,7 +5,7 @@ import type { PublishedKey } from "./verify-delivery.ts";
 
 export interface Snippet {
   readonly language: "TypeScript" | "Python" | "Go";
-  /** A name for the file. */
+  /** A suggested file name. */
   readonly file: string;
   readonly code: string;
 }
@@ -14,17 +14,18 @@ export interface SnippetValues {
   /** Address of the tenant's key set. */
   jwksUrl: string;
   publicKeys: readonly PublishedKey[];
-  /** The key that signs at present. */
+  /** The key that currently signs. */
   keyId: string;
-  /** Filled in only when it is given: who has not asked to see it does not. */
+  /** Filled in only when given: users who have not asked to see the secret do not see it. */
   signingSecret?: string | undefined;
   /** Where the receiver listens. @default 9000 */
   port?: number;
 }
 
 /**
- * The receivers of `docs/receivers.md` (their text is in the files beside this one) with the values of a tenant in place of
- * the environment, so that they run as they are pasted. Without the secret, the one that takes it reads it from there.
+ * The receivers of `docs/receivers.md` (their text is in the files next to this one) with a tenant's values in place of
+ * environment variables, so that they run as pasted. Without the secret, the receiver that needs it reads it from the
+ * environment.
  */
 export function snippets({ jwksUrl, publicKeys, keyId, signingSecret, port = 9000 }: SnippetValues): Snippet[] {
   const comment = `${describeKey(keyId, publicKeys)} Keys rotate, so the set is fetched.`;
@@ -57,7 +58,7 @@ export function snippets({ jwksUrl, publicKeys, keyId, signingSecret, port = 900
       code: `// ${comment}\n${fill(goReceiver, [
         ['os.Getenv("JWKS_URL")', JSON.stringify(jwksUrl)],
         ['"127.0.0.1:"+os.Getenv("PORT")', JSON.stringify(`127.0.0.1:${port}`)],
-        // An import that is not used is an error in Go.
+        // An unused import is an error in Go.
         ['\t"os"\n', ""],
       ])}`,
     },
@@ -70,7 +71,7 @@ function describeKey(keyId: string, publicKeys: readonly PublishedKey[]): string
   return `Deliveries are currently signed by ${plain(keyId)}${said}.`;
 }
 
-/** What may stand in a comment: nothing that could end it. */
+/** What may appear in a comment: nothing that could end it. */
 const plain = (text: string) => text.replace(/[^\w.-]/g, "");
 
 function fill(template: string, values: readonly (readonly [from: string, to: string])[]): string {

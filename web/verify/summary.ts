@@ -1,15 +1,15 @@
 import type { Finding } from "./verify-delivery.ts";
 
 export interface Summary {
-  /** `partly`: the public key says yes, and the shared secret no. */
+  /** `partly`: valid by the public key, but not by the shared secret. */
   readonly verdict: "genuine" | "partly" | "not_genuine" | "nothing";
   /** One sentence. */
   readonly text: string;
 }
 
 /**
- * What the findings come to. One good signature is enough for a receiver, and a bad one is too much, but for one made with
- * the shared secret: after a rotation, whoever has the new secret cannot check what the old one signed.
+ * What the findings amount to. One good signature is enough for a receiver, and one bad signature is too many, except one
+ * made with the shared secret: after a rotation, a holder of the new secret cannot check what the old one signed.
  */
 export function summarize(findings: readonly Finding[]): Summary {
   const of = (...checks: readonly Finding["check"][]) =>

@@ -3,7 +3,7 @@ import type { JwkSet, SigningSecret } from "../api/types.ts";
 import { useRefresh } from "../stream/live.ts";
 import { type Loaded, useLoaded } from "../stream/load.ts";
 
-/** What a tenant's deliveries are checked with. */
+/** What a tenant's deliveries are verified with. */
 export interface VerifyKeys {
   readonly jwks: JwkSet;
   readonly secret: SigningSecret;
@@ -14,7 +14,7 @@ const refreshEveryMs = 1_000;
 export function useVerifyKeys(tenantId: string): Loaded<VerifyKeys> {
   const keys = useLoaded(`keys of ${tenantId}`, async (signal) => {
     const [jwks, secret] = await Promise.all([
-      // Others may keep the set for an hour; here a key that was made just now must be in it.
+      // Others may cache the set for an hour; here a key created just now must be in it.
       call<JwkSet>(`/v1/tenants/${tenantId}/jwks.json`, { credential: null, query: { at: Date.now() }, signal }),
       call<SigningSecret>("/v1/tenants/signing-secret", { signal }),
     ]);

@@ -1,22 +1,22 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
-// The smaller of its two editions: a check takes some milliseconds more, and every visitor waits for less.
+// The smaller of its two builds: a check takes a few milliseconds more, but every visitor downloads less.
 import nacl from "tweetnacl/nacl.js";
 import { duration } from "../format/time.ts";
 import { fromBase64, fromBase64Url, toBase64 } from "./base64.ts";
 import { type PastedHeaders, parseHeaders } from "./pasted-headers.ts";
 
 /**
- * Whether a delivery that somebody received is genuine (rules, section 8, "Signature"). Everything is worked out here, in
+ * Whether a delivery that somebody received is genuine (rules, section 8, "Signature"). Everything is computed here, in
  * JavaScript: a page on plain http has no WebCrypto, and nothing that is pasted leaves the page.
  */
 
 export interface PastedDelivery {
   /** Header lines, what `curl -v` printed, or JSON. */
   headers: string;
-  /** The body as it came. */
+  /** The body as received. */
   body: string;
-  /** The answer of `GET /v1/tenants/{tenantId}/jwks.json`. */
+  /** The response of `GET /v1/tenants/{tenantId}/jwks.json`. */
   jwks: { readonly keys: readonly PublishedKey[] };
   /** `whsec_…`; without it `v1` is not checked. */
   signingSecret?: string | undefined;
@@ -31,8 +31,8 @@ export interface PublishedKey {
 export interface Finding {
   readonly check: "service-signature" | "webhook-signature-v1" | "webhook-signature-v1a" | "webhook-timestamp";
   /**
-   * `unknown_key`: the header names a key that is not in the set. `not_checked`: what it takes was not given. `warning`: what
-   * is signed is so, and receivers may refuse it all the same.
+   * `unknown_key`: the header names a key that is not in the set. `not_checked`: what the check needs was not given.
+   * `warning`: what is signed is as signed, but receivers may still refuse it.
    */
   readonly verdict: "valid" | "invalid" | "missing" | "unknown_key" | "not_checked" | "warning";
   /** One or two sentences. */
@@ -41,10 +41,10 @@ export interface Finding {
 
 type Verdict = Omit<Finding, "check">;
 
-/** What Standard Webhooks has receivers allow for, in both directions. */
+/** The tolerance that Standard Webhooks asks of receivers, in both directions. */
 const toleranceMs = 5 * 60 * 1000;
 
-/** All four checks, whatever the outcome of the others. */
+/** All four checks, each run whatever the outcome of the others. */
 export function verifyDelivery({ headers, body, jwks, signingSecret, nowMs }: PastedDelivery): Finding[] {
   const given = parseHeaders(headers);
   const keys = keysFor(given, jwks.keys);
@@ -68,7 +68,7 @@ function checkServiceSignature(headers: PastedHeaders, body: string, keys: Keys)
   return judge(header, body, (candidate) => keys.find((key) => isSignedBy(key, utf8.encode(candidate), bytes)));
 }
 
-/** `v1a`, the public key once more, over id, time and body. */
+/** `v1a`: the public key again, over id, time and body. */
 function checkPublic(headers: PastedHeaders, body: string, keys: Keys): Verdict {
   const about = signed(headers, "v1a");
   if ("verdict" in about) return about;
@@ -81,7 +81,7 @@ function checkPublic(headers: PastedHeaders, body: string, keys: Keys): Verdict 
   });
 }
 
-/** `v1`, by the shared secret. While a rotation is under way there are two, of which one must fit. */
+/** `v1`: by the shared secret. During a rotation there are two, one of which must match. */
 function checkShared(headers: PastedHeaders, body: string, signingSecret: string): Verdict {
   const about = signed(headers, "v1");
   if ("verdict" in about) return about;
@@ -124,14 +124,14 @@ const missing = (header: string): Verdict => ({
 
 const first = (headers: PastedHeaders, name: string) => headers.get(name.toLowerCase())?.[0];
 
-/** Pasting changes a body in these ways; to say so saves a search. */
+/** Pasting changes a body in these ways; saying so saves the user a search. */
 const changes = [
   { change: (body: string) => body, said: null },
   { change: (body: string) => body.replace(/\r?\n$/, ""), said: "without its trailing line break" },
   { change: (body: string) => body.replaceAll("\r\n", "\n"), said: "with LF line endings" },
 ];
 
-/** @param whoSigned names what the signature over a body was made with */
+/** @param whoSigned names the key behind the signature over a body */
 function judge(subject: string, body: string, whoSigned: (body: string) => { name: string } | undefined): Verdict {
   for (const { change, said } of changes) {
     const candidate = change(body);
@@ -150,10 +150,10 @@ interface Key {
   bytes: Uint8Array;
 }
 
-/** The keys to try, or why there is none. */
+/** The keys to try, or why there are none. */
 type Keys = readonly Key[] | Verdict;
 
-/** The key that the delivery names; all that are published when it names none. */
+/** The key that the delivery names; all published keys when it names none. */
 function keysFor(headers: PastedHeaders, published: readonly PublishedKey[]): Keys {
   const id = first(headers, "Service-Key-Id");
   const keys = published.flatMap(({ kid, x }): (Key & { kid: string })[] => {
@@ -177,7 +177,7 @@ function signatureBytes(text: string): Uint8Array | null {
 const isSignedBy = ({ bytes }: Key, content: Uint8Array, signature: Uint8Array) =>
   nacl.sign.detached.verify(content, signature, bytes);
 
-/** The signatures of one version in `webhook-signature`, and what stands before the body in what they sign. */
+/** The signatures of one version in `webhook-signature`, and what precedes the body in the text they sign. */
 function signed(
   headers: PastedHeaders,
   version: "v1" | "v1a",

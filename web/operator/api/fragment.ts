@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** Where the operator is: the screen, and what of it (`#accounts/t5k2…`). */
+/** Where the operator is: the screen, and which item on it (`#accounts/t5k2…`). */
 export function useFragment(): readonly [screen: string, of?: string] {
   const read = () => location.hash.slice(1);
   const [fragment, setFragment] = useState(read);

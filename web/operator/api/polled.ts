@@ -2,10 +2,10 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api/client.ts";
 import type { Loaded } from "../../stream/load.ts";
 
-/** What is read again and again while it is looked at: there is no stream of what concerns the operator. */
+/** Data that is read repeatedly while it is on screen: there is no stream for the operator. */
 export type Polled<T> = Pick<Loaded<T>, "data" | "error" | "isLoading" | "reload">;
 
-/** Reads now, and so long after each answer; a hidden tab waits until it is seen. */
+/** Reads now, and again this long after each response; a hidden tab waits until it is visible. */
 export function usePolled<T>(read: (signal: AbortSignal) => Promise<T>, everyMs: number): Polled<T> {
   const [state, setState] = useState<Pick<Polled<T>, "data" | "error" | "isLoading">>({
     data: undefined,

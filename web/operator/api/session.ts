@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { ApiError, type Call, call } from "../../api/client.ts";
 
 /**
- * Whether the operator is signed in: `unknown` until the server has said so, as its cookie is out of reach for scripts.
+ * Whether the operator is signed in: `unknown` until the server has said so, because scripts cannot read its cookie.
  * Otherwise why not: nobody was, they signed out, or the session has ended.
  */
 export type Standing = "unknown" | "in" | NotIn;
@@ -10,13 +10,13 @@ export type NotIn = "none" | "left" | "ended";
 
 export const standing = signal<Standing>("unknown");
 
-/** In the tab's own storage: that somebody was signed in, and nothing more. */
+/** In the tab's own storage: that somebody was signed in, and nothing else. */
 const wasInKey = "postrider.operator";
 
-/** Any answer of it says whether the cookie is taken. */
+/** Any response from it tells whether the cookie is accepted. */
 const probePath = "/operator/nodes";
 
-/** One request as the operator. Whoever is refused is signed out. @throws ApiError */
+/** One request as the operator. A refusal signs the operator out. @throws ApiError */
 export async function ask<T>(path: string, options: Omit<Call, "credential"> = {}): Promise<T> {
   try {
     return await call<T>(path, { ...options, credential: null });
@@ -28,14 +28,14 @@ export async function ask<T>(path: string, options: Omit<Call, "credential"> = {
 
 const isRefusal = (error: unknown) => error instanceof ApiError && error.status === 401;
 
-/** Goes on with the session that the browser has, if it has one. */
+/** Resumes the session that the browser has, if any. */
 export async function resume(): Promise<void> {
   try {
     await ask(probePath);
   } catch (error) {
     if (isRefusal(error)) return leave(sessionStorage.getItem(wasInKey) === null ? "none" : "ended");
   }
-  // What else went wrong is the screen's to show.
+  // Anything else that went wrong is for the screen to show.
   enter();
 }
 

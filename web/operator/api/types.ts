@@ -1,4 +1,4 @@
-/** What the operator's endpoints answer, as far as a screen shows it. */
+/** What the operator's endpoints return, as far as a screen shows it. */
 
 export interface Status {
   readonly version: string;

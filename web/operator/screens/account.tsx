@@ -19,11 +19,11 @@ import { tiers } from "./tiers.ts";
 
 type Asked = "suspend" | "password" | "delete" | null;
 
-/** One account: what it has and uses, and all that the operator can do to it. */
+/** One account: what it has and uses, and everything the operator can do to it. */
 export function AccountScreen({ id }: { id: string }) {
   const loaded = useLoaded(`account ${id}`, (signal) => ask<AccountDetail>(`/operator/tenants/${id}`, { signal }));
   const [asked, setAsked] = useState<Asked>(null);
-  /** So that the audit is read again. */
+  /** A counter that makes the audit log reload. */
   const [acts, setActs] = useState(0);
   const done = (text: string) => {
     setAsked(null);
@@ -96,7 +96,7 @@ export function AccountScreen({ id }: { id: string }) {
 function Facts({ of: account, onViewed }: { of: AccountDetail; onViewed(): void }) {
   const { quota, inactive, invalid } = account.refused_this_month;
   async function view(): Promise<void> {
-    // A window that is opened after an answer would be blocked as an advertisement.
+    // A window opened after a response arrives would be blocked as a pop-up.
     const tab = open("about:blank", "_blank");
     try {
       const { token } = await ask<{ token: string }>(`/operator/tenants/${account.tenant_id}/view`, { method: "POST" });

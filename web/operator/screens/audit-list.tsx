@@ -10,7 +10,7 @@ import { Table } from "./table.tsx";
 const perPage = 50;
 const shortPage = 10;
 
-/** Who did what, from where; of one account, or of all. */
+/** Who did what, and from where; for one account or for all. */
 export function AuditList({
   tenant,
   action,
@@ -18,7 +18,7 @@ export function AuditList({
 }: {
   tenant?: string | undefined;
   action?: string | undefined;
-  /** The latest alone. */
+  /** Only the latest entries. */
   isShort?: boolean;
 }) {
   const [page, setPage] = useState(0);

@@ -15,7 +15,7 @@ import { Table } from "./table.tsx";
 
 const everyMs = 3_000;
 
-/** What could be restored, when the next one is made, and how the latest work ended. */
+/** What could be restored, when the next backup is made, and how the latest run ended. */
 export function BackupsScreen() {
   const polled = usePolled((signal) => ask<Backups>("/operator/backups", { signal }), everyMs);
   const { data } = polled;

@@ -1,6 +1,6 @@
 import type { Polled } from "../api/polled.ts";
 
-/** A quiet bar for as long as what is shown cannot be read anew. */
+/** An unobtrusive bar, shown while the data on screen cannot be refreshed. */
 export function Behind({ polled: { data, error }, everyMs }: { polled: Polled<unknown>; everyMs: number }) {
   if (!data || !error) return null;
   return (

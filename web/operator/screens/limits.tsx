@@ -18,7 +18,7 @@ const fields: readonly { readonly name: LimitName; readonly label: string; reado
   },
 ];
 
-/** What holds for this account instead of what its tier includes. */
+/** What applies to this account instead of what its tier includes. */
 export function Limits({ of: { tenant_id: id, limits }, onSaved }: { of: AccountDetail; onSaved(): void }) {
   const given = Object.fromEntries(fields.map(({ name }) => [name, limits[name] === null ? "" : String(limits[name])]));
   const [texts, setTexts] = useState<Record<string, string>>(given);
@@ -62,7 +62,7 @@ export function Limits({ of: { tenant_id: id, limits }, onSaved }: { of: Account
   );
 }
 
-/** What is no number goes as it is: the server says what is wrong with it. */
+/** Anything that is not a number is sent as is: the server says what is wrong with it. */
 function numberOf(text: string): number | string | null {
   const trimmed = text.replaceAll(/[\s\u202f]/g, "");
   if (trimmed === "") return null;

@@ -2,7 +2,7 @@ import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 
-/** A secret that the server says once. It goes with the dialog. */
+/** A secret that the server reveals only once. It disappears with the dialog. */
 export function ShownOnce({
   title,
   what,

@@ -20,7 +20,7 @@ import { Table } from "./table.tsx";
 const everyMs = 3_000;
 const slowlyMs = 15_000;
 
-/** How the server fares, and what needs somebody. */
+/** How the server is doing, and what needs attention. */
 export function OverviewScreen() {
   const looks = useRef<readonly Look[]>([]);
   const status = usePolled(async (signal) => {

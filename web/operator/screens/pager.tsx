@@ -1,7 +1,7 @@
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
 
-/** Which part of a list is shown, and the ways to its neighbours. */
+/** Which part of a list is shown, with links to the neighbouring parts. */
 export function Pager({
   page,
   total,

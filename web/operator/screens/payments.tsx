@@ -14,7 +14,7 @@ const tones: Readonly<Record<string, "delivered" | "failed" | "waiting">> = {
   failed: "failed",
 };
 
-/** What was charged, of all accounts. */
+/** What was charged, across all accounts. */
 export function PaymentsScreen() {
   const loaded = useLoaded("charges", (signal) => ask<{ charges: Charge[] }>("/operator/charges", { signal }));
   return (

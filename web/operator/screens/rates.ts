@@ -1,6 +1,6 @@
 import type { Counts, Status } from "../api/types.ts";
 
-/** One look at the counters. They begin at 0 with the server. */
+/** One reading of the counters. They start at 0 with the server. */
 export interface Look extends Pick<Counts, "events" | "delivered"> {
   /** In ms. */
   readonly at: number;
@@ -8,17 +8,17 @@ export interface Look extends Pick<Counts, "events" | "delivered"> {
 }
 
 export interface Rates {
-  /** A second, over the latest looks; null before the second one. */
+  /** Per second, over the latest readings; null before the second one. */
   readonly events: number | null;
   readonly delivered: number | null;
   readonly eventsOverTime: readonly number[];
   readonly deliveredOverTime: readonly number[];
 }
 
-/** Five minutes at a look each 3 s. */
+/** Five minutes at one reading every 3 s. */
 const kept = 100;
 
-/** What is counted anew after a restart says nothing together with what was counted before. */
+/** Counts from after a restart cannot be compared with counts from before it. */
 export function addLook(looks: readonly Look[], { now, started_at: startedAt, since_start }: Status): readonly Look[] {
   const { events, delivered } = since_start;
   const look = { at: Date.parse(now), startedAt, events, delivered };

@@ -11,7 +11,7 @@ import { type Listed, type Server, standingOf, summaryOf, workOf } from "./stand
 
 const everyMs = 3_000;
 
-/** The servers that share the database, as the one that answers knows them. */
+/** The servers that share the database, as known by the one that responds. */
 export function ServersScreen() {
   const polled = usePolled((signal) => ask<Listed>("/operator/nodes", { signal }), everyMs);
   const { data, error } = polled;

@@ -6,7 +6,7 @@ import { ask } from "../api/session.ts";
 import type { SettingInForce } from "../api/types.ts";
 import { Table } from "./table.tsx";
 
-/** What the server that answers was started with. Secrets are masked. */
+/** The settings that the responding server was started with. Secrets are masked. */
 export function SettingsScreen() {
   const loaded = useLoaded("settings", (signal) => ask<{ settings: SettingInForce[] }>("/operator/config", { signal }));
   return (

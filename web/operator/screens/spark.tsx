@@ -1,6 +1,6 @@
 const [width, height] = [160, 28];
 
-/** The course of a figure over the last minutes; the number beside it says the rest. */
+/** How a figure changed over the last minutes; the number next to it says the rest. */
 export function Spark({ values, name }: { values: readonly number[]; name: string }) {
   const most = Math.max(1, ...values);
   const points = values.map((value, i) => {

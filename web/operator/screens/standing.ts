@@ -1,4 +1,4 @@
-/** What `GET /operator/nodes` answers. */
+/** What `GET /operator/nodes` returns. */
 export interface Listed {
   /** False: one server, on a database that no other can use. */
   readonly shared: boolean;
@@ -18,7 +18,7 @@ export interface Server {
   readonly answering: boolean;
 }
 
-/** From then on it starts no deliveries, as its lease might run out before they end. */
+/** After this long it starts no deliveries, because its lease might run out before they end. */
 const silentSeconds = 9;
 
 type Liveness = "alive" | "silent" | "dead";
@@ -29,7 +29,7 @@ function livenessOf({ alive, last_heartbeat_seconds }: Server): Liveness {
 }
 
 export interface ServerStanding {
-  /** Of the three meanings that have a colour. */
+  /** One of the three meanings that have a colour. */
   readonly tone: "delivered" | "waiting" | "failed";
   readonly icon: "check" | "wait" | "cross";
   readonly words: string;
@@ -47,7 +47,7 @@ export function standingOf(server: Server): ServerStanding {
   }
 }
 
-/** The one sentence above the list: it says what is wrong, if anything is. */
+/** The sentence above the list: it says what is wrong, if anything is. */
 export function summaryOf(nodes: readonly Server[], shared: boolean): { tone: "calm" | "warn" | "bad"; text: string } {
   if (!shared) return { tone: "calm", text: "This server is alone: everything is in its own data directory." };
   const named = (which: Liveness) => nodes.filter((node) => livenessOf(node) === which).map(({ name }) => name);
@@ -72,5 +72,5 @@ const inWords = (names: readonly string[]) => names.join(", ").replace(/, ([^,]*
 
 const works: Readonly<Record<string, string>> = { biller: "payments", janitor: "clean-up", replayer: "replays" };
 
-/** What runs on one server at a time. A word that this page does not know yet is shown as it is. */
+/** What runs on only one server at a time. A job that this page does not know yet is shown as is. */
 export const workOf = ({ jobs }: Server): string => jobs.map((job) => works[job] ?? job).join(", ") || "–";

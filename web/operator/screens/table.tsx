@@ -1,7 +1,7 @@
 import "./table.css";
 import type { ComponentChildren } from "preact";
 
-/** A table that becomes rows with named values on a phone: its cells say their column's name. */
+/** A table whose rows become lists of named values on a phone: each cell carries its column's name. */
 export function Table({ columns, children }: { columns: readonly string[]; children: ComponentChildren }) {
   return (
     <table class="op-table">

@@ -5,7 +5,7 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { webhookInWords } from "../events/chips.ts";
 import { namesInWords } from "../events/replay-these.ts";
 
-/** Some have acknowledged the event: they would get it twice. */
+/** Some webhooks have acknowledged the event: they would get it twice. */
 export function AskAgain({
   records,
   webhooks,
@@ -14,7 +14,7 @@ export function AskAgain({
 }: {
   records: readonly EventRecord[];
   webhooks: readonly Webhook[];
-  /** @param urls the webhooks that get it; undefined: all that are registered */
+  /** @param urls the webhooks that get it; undefined: all registered ones */
   onReplay(urls?: readonly string[]): Promise<void>;
   onClose(): void;
 }) {

@@ -9,7 +9,7 @@ import { now } from "../../parts/time.tsx";
 
 const longestFirstLine = 160;
 
-/** One attempt: when, what came back, how long it took, and the response when opened. */
+/** One attempt: when it was made, what came back, how long it took, and, when opened, the response. */
 export function AttemptRow({ attempt }: { attempt: Attempt }) {
   const body = attempt.responseBody;
   const [firstLine = ""] = body.split("\n", 1);
@@ -46,7 +46,7 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
   );
 }
 
-/** A square root, so that 40 ms and 400 ms still differ on a scale that ends at 10 s. */
+/** A square root, so that 40 ms and 400 ms still look different on a scale that ends at 10 s. */
 const barWidth = (ms: number) => Math.max(2, Math.min(48, 48 * Math.sqrt(ms / 10_000)));
 
 const isGood = ({ error, statusCode }: Attempt) => error === null && statusCode !== null;
@@ -57,7 +57,7 @@ function statusOf(attempt: Attempt): string {
   return error === null ? "No response" : explainFailure(attempt, error).short;
 }
 
-/** "14:02:11", and on another day than today "11-20 14:02:11". */
+/** "14:02:11", or "11-20 14:02:11" on a day other than today. */
 export function clockTime(ms: number, nowMs: number): string {
   const text = exactTime(ms);
   return text.slice(text.slice(0, 10) === exactTime(nowMs).slice(0, 10) ? 11 : 5, 19);

@@ -3,10 +3,13 @@ import { Panel } from "../../parts/panel.tsx";
 import { now } from "../../parts/time.tsx";
 import { account } from "../../session/account.ts";
 
-/** Of the sentence that says why the event cannot be replayed. */
+/** The id of the sentence that says why the event cannot be replayed. */
 export const erasedId = "erased";
 
-/** In the place of a payload that went before its event. When it went is not kept, and the age in force may be another one. */
+/**
+ * Stands in for a payload that was erased before its event. When that happened is not stored, and the age now in force
+ * may be a different one.
+ */
 export function ErasedPayload({ acceptedAt }: { acceptedAt: string }) {
   const seconds = account.value?.retention_payloads_seconds ?? null;
   const isOlder = seconds !== null && now.value - Date.parse(acceptedAt) > seconds * 1000;

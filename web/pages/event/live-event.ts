@@ -6,20 +6,22 @@ import { type Loaded, useLoaded } from "../../stream/load.ts";
 import { attemptsAtOnce } from "./attempt-pages.ts";
 import { type NewestAttempts, readNewestAttempts } from "./newest-attempts.ts";
 
-/** With the attempts of all its records. */
+/** An event with the attempts of all its records. */
 export interface LiveEvent extends NewestAttempts {
   readonly records: readonly EventRecord[];
 }
 
-/** A replay to two webhooks is four messages in a moment. */
+/** A replay to two webhooks sends four messages within a moment. */
 const rereadMs = 200;
 
-/** An event as it stands. It is read again when the stream tells of it: what a receiver answered is not in a message. */
+/**
+ * An event, kept up to date. It is read again when the stream mentions it: messages do not say what a receiver responded.
+ */
 export function useLiveEvent(id: string): Loaded<LiveEvent> & { showEarlier(): void } {
   const wanted = useRef({ id, attempts: attemptsAtOnce });
   if (wanted.current.id !== id) wanted.current = { id, attempts: attemptsAtOnce };
   const loaded = useLoaded<LiveEvent>(`event ${id}`, async (signal) => {
-    // The attempts first: the records are never older than they are.
+    // The attempts first: that way the records are never older than they are.
     const newest = await readNewestAttempts(id, wanted.current.attempts, signal);
     const records = await call<EventRecord[]>(`/v1/events/${encodeURIComponent(id)}`, { signal });
     return { records, ...newest };

@@ -5,7 +5,7 @@ import { attemptsAtOnce, newestPages } from "./attempt-pages.ts";
 export interface NewestAttempts {
   /** Oldest first. */
   readonly attempts: readonly Attempt[];
-  /** How many there are before them. */
+  /** How many attempts there are before them. */
   readonly earlier: number;
 }
 

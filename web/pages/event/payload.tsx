@@ -6,10 +6,13 @@ import { Copy } from "../../parts/copy.tsx";
 import { Json } from "../../parts/json.tsx";
 import { formatJson, textOf, tokenizeJson } from "../../payload/json-tokens.ts";
 
-/** Each colour is an element of its own: so many characters a browser lays out at once without anyone noticing. */
+/**
+ * Each coloured token is an element of its own: this many characters a browser lays out in one go without a noticeable
+ * delay.
+ */
 const longestAtOnce = 24_000;
 
-/** The payload as submitted, to the byte, or laid out for reading; numbers and repeated keys stay as they are in both. */
+/** The payload as submitted, byte for byte, or laid out for reading; numbers and repeated keys stay as they are in both. */
 export function Payload({ text }: { text: string }) {
   const [isFormatted, setFormatted] = useState(true);
   const [isWhole, setWhole] = useState(false);

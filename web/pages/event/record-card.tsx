@@ -22,11 +22,11 @@ export function RecordCard({
   isOneOfSome,
 }: {
   record: EventRecord;
-  /** Those for its webhook, oldest first. */
+  /** The attempts for its webhook, oldest first. */
   attempts: readonly Attempt[];
-  /** Those to which a replay would go; undefined until they are known. */
+  /** The webhooks to which a replay would go; undefined until they are known. */
   webhooks: readonly Webhook[] | undefined;
-  /** Then each card offers the command that the page's head offers for the first alone. */
+  /** If so, each card offers the command that the page's head offers only for the first one. */
   isOneOfSome: boolean;
 }) {
   const { targetWebhook, state, replayGroupId } = record;
@@ -74,16 +74,16 @@ export function RecordCard({
   );
 }
 
-/** A label may be as long as a book. */
+/** A label may be arbitrarily long. */
 const longestLabel = 255;
 
-/** Whether an attempt says the label, of which it may have the begin only. */
+/** Whether an attempt carries the label, of which it may hold only the beginning. */
 function isLabelOf(attempt: Attempt | undefined, label: string | null): boolean {
   if (!attempt?.replayGroupIdIsCut) return attempt?.replayGroupId === label;
   return label?.startsWith(attempt.replayGroupId?.slice(0, -1) ?? "") ?? false;
 }
 
-/** What a replay has replaced by records of other webhooks; its attempts stay. */
+/** What a replay has replaced with records of other webhooks; its attempts stay. */
 export function ReplacedCard({ url, attempts }: { url: string; attempts: readonly Attempt[] }) {
   const id = useId();
   return (
@@ -122,7 +122,7 @@ function Why({ record, registered }: { record: EventRecord; registered: readonly
   );
 }
 
-/** The latest run in full; the earlier ones fold up. */
+/** The latest run in full; earlier ones are collapsed. */
 function Timeline({ runs }: { runs: readonly Run[] }) {
   return (
     <>

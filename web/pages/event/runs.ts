@@ -1,12 +1,12 @@
 import type { Attempt } from "../../api/types.ts";
 
-/** Attempts one after the other under the same label: the first delivery, or a replay. */
+/** Consecutive attempts under the same label: the first delivery, or a replay. */
 export interface Run {
   readonly replayGroupId: string | null;
   readonly attempts: readonly Attempt[];
 }
 
-/** The attempts for one webhook, oldest first, by what asked for them. */
+/** The attempts for one webhook, oldest first, grouped by what requested them. */
 export function runsOf(attempts: readonly Attempt[]): Run[] {
   const runs: { replayGroupId: string | null; attempts: Attempt[] }[] = [];
   for (const attempt of attempts) {

@@ -1,7 +1,7 @@
 import { ApiError } from "../../api/client.ts";
 import { say } from "../../parts/said.tsx";
 
-/** Runs what a key asked for, and shows why it failed, as a button does. */
+/** Runs what a key triggered, and shows why it failed, as a button does. */
 export async function tryAndSay(run: () => Promise<void>): Promise<void> {
   try {
     await run();

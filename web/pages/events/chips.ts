@@ -22,7 +22,7 @@ export const spanWords: Readonly<Record<Span, string>> = {
 
 type Webhooks = readonly Webhook[] | undefined;
 
-/** As what people know a webhook: its name, else its host. One that is no longer registered has the latter alone. */
+/** A webhook as people know it: its name, otherwise its host. One that is no longer registered has only the host. */
 export function webhookInWords(idOrUrl: string, webhooks: Webhooks): string {
   const known = webhooks?.find(({ id, url }) => id === idOrUrl || url === idOrUrl);
   return known?.name || hostOf(known?.url ?? idOrUrl);
@@ -31,7 +31,7 @@ export function webhookInWords(idOrUrl: string, webhooks: Webhooks): string {
 /** One thing that a list is narrowed by. */
 export interface Chip {
   readonly text: string;
-  /** What takes it away. */
+  /** The change that removes it. */
   readonly without: Partial<Filter>;
 }
 

@@ -10,10 +10,12 @@ interface Target {
   readonly targetWebhook: string;
 }
 
-/** Where nobody but the user knows the address. */
+/** Used where only the user knows the address. */
 const exampleTarget = "http://localhost:3000/hook";
 
-/** The delivery as a command: what the webhook would get now, freshly signed. Why it names another address is said. */
+/**
+ * The delivery as a command: what the webhook would get now, freshly signed. A message says why it names another address.
+ */
 export async function curlOfEvent({ eventId, targetWebhook }: Target): Promise<string> {
   const { headers, body } = await call<Delivery>(`/v1/events/${eventId}/delivery`);
   const { url, hint } = addressOf(targetWebhook);
@@ -29,7 +31,7 @@ export async function copyCurl(target: Target): Promise<void> {
 function addressOf(url: string): { url: string; hint: string | null } {
   const put = `so the command uses ${exampleTarget}. Replace it with your address.`;
   if (url === "") return { url: exampleTarget, hint: `The event has no webhook, ${put}` };
-  // Rules, section 9: to a request from outside it is not there.
+  // Rules, section 9: for a request from outside, the inbox does not exist.
   const isInbox = server.value !== null && url.startsWith(`${server.value.baseUrl}/inbox/`);
   if (isInbox) return { url: exampleTarget, hint: `The inbox accepts nothing from outside, ${put}` };
   const [address = "", query] = url.split("?", 2);

@@ -23,20 +23,20 @@ import {
 
 export interface EventList {
   readonly loaded: Loaded<Listed>;
-  /** As the stream has told them since. */
+  /** As updated by the stream since. */
   readonly records: readonly ListedRecord[];
   /** Reads what is newest now. */
   loadNewest(): void;
-  /** Takes over what was just read of one event. */
+  /** Takes over the records just read for one event. */
   replace(fresh: readonly ListedRecord[]): void;
 }
 
-/** The stream may tell thousands of attempts a second; rows follow at the pace of the eye. */
+/** The stream may report thousands of attempts a second; rows update only as fast as the eye can follow. */
 const redrawMs = 200;
 
 /**
- * A page of the list whose rows stay where they are: it is read again up to its own first record, and the stream changes
- * only the rows that are shown.
+ * A page of the list whose rows stay where they are: it is read again only up to its own first record, and the stream
+ * changes only rows that are already shown.
  */
 export function useEventList(filter: Filter, entry: string): EventList {
   const [, redraw] = useState(0);
@@ -52,7 +52,7 @@ export function useEventList(filter: Filter, entry: string): EventList {
       const { path, query } = requestOf(filter, readAt, before?.held ?? "");
       const page = await call<EventPage>(path, { query, signal });
       wantsNewest.current = false;
-      // Already here: the next reading may begin before this one is drawn.
+      // Set here already, because the next read may begin before this one is rendered.
       latest.current = { ...toListed(page, filter.page === 1, before), readAt };
       return latest.current;
     },
@@ -102,7 +102,7 @@ export function useEventList(filter: Filter, entry: string): EventList {
   };
 }
 
-/** @param before what is read again up to its own first record: then its counts stay, too */
+/** @param before a list being read again up to its own first record: its counts are kept, too */
 function toListed(
   { events, total, totalIsExact = true, totalEvents, searchedTo = null }: EventPage,
   isFirstPage: boolean,

@@ -1,28 +1,28 @@
 import { isFailureCode } from "../../format/failure.ts";
 
-/** What the list of events shows, as it stands in the URL: whoever reloads or shares it sees the same. */
+/** What the list of events shows, as encoded in the URL: reloading or sharing it shows the same. */
 export interface Filter {
   readonly state: StateChoice;
-  /** Of the event, exactly; "": any. */
+  /** The event's type, exact; "": any. */
   readonly type: string;
   /** Id or URL of a webhook; "": any. */
   readonly webhook: string;
-  /** Why it failed, as `errorCode` and `statusCode` have it; "": whatever happened. */
+  /** Why it failed, in terms of `errorCode` and `statusCode`; "": any outcome. */
   readonly code: string;
   readonly status: string;
-  /** Text in the payload, or a part of the id. */
+  /** Text in the payload, or part of the id. */
   readonly q: string;
-  /** Id of the replay that they were sent again by last; "": any, or none. */
+  /** Id of the replay that last sent them again; "": any, or none. */
   readonly replay: string;
   readonly span: Span;
-  /** ISO 8601, of the span `custom`; "": open. */
+  /** ISO 8601, for the span `custom`; "": open. */
   readonly from: string;
   readonly to: string;
   /** From 1. */
   readonly page: number;
   /**
-   * The time of the newest record of the first page. The API pages by offset, so while events arrive every page shifts;
-   * up to a fixed time it stays.
+   * The time of the newest record on the first page. The API pages by offset, so every page shifts while events arrive;
+   * up to a fixed time it stays put.
    */
   readonly until: string;
 }
@@ -36,7 +36,7 @@ export const everything: Filter = {
 };
 
 export const pageSize = 50;
-/** The API takes no longer one. */
+/** The API accepts no longer search text. */
 export const longestSearch = 200;
 
 const hourMs = 3_600_000;
@@ -49,7 +49,7 @@ export const recordStates = {
   skipped: "SKIPPED",
 } as const;
 
-/** By the words of the page and those of the API. */
+/** By the page's words as well as the API's. */
 const stateOf = new Map<string, StateChoice>(
   Object.entries(recordStates).flatMap(([choice, state]) => [
     [choice, choice as StateChoice],
@@ -57,7 +57,7 @@ const stateOf = new Map<string, StateChoice>(
   ]),
 );
 
-/** Reads the query of the page. What it does not understand it leaves out. */
+/** Reads the query of the page and ignores what it does not understand. */
 export function readFilter(query: Readonly<Record<string, string>>): Filter {
   const from = isoOrNothing(query.from);
   const to = isoOrNothing(query.to);
@@ -69,7 +69,7 @@ export function readFilter(query: Readonly<Record<string, string>>): Filter {
     state: stateOf.get(query.state?.toLowerCase() ?? "") ?? "",
     type: query.type ?? "",
     webhook: query.webhook ?? "",
-    // Nothing but an answer has a status.
+    // Only a response has a status.
     code: code === "http_status" && status !== "" ? "" : code,
     status,
     q: (query.q ?? "").trim().slice(0, longestSearch),
@@ -84,7 +84,7 @@ export function readFilter(query: Readonly<Record<string, string>>): Filter {
 
 export const isStatus = (text: string): boolean => /^[1-5]\d\d$/.test(text);
 
-/** The page's URL of a filter. */
+/** The page's URL for a filter. */
 export function urlOf(filter: Partial<Filter>): string {
   const { span, from, to, page, until, ...rest } = { ...everything, ...filter };
   const query = new URLSearchParams();
@@ -99,7 +99,7 @@ export function urlOf(filter: Partial<Filter>): string {
   return query.size === 0 ? "/events" : `/events?${query}`;
 }
 
-/** Another choice begins at its first page, with what is newest now. */
+/** A changed choice starts at the first page, with what is newest now. */
 export const choose = (filter: Filter, choice: Partial<Filter>): Filter => ({
   ...filter,
   page: 1,
@@ -109,16 +109,16 @@ export const choose = (filter: Filter, choice: Partial<Filter>): Filter => ({
 
 export const isChoosing = (filter: Filter): boolean => urlOf({ ...filter, page: 1, until: "" }) !== "/events";
 
-/** The times that the filter's span means now; "": open. */
+/** The times that the filter's span covers now; "": open. */
 export function timesOf({ span, from, to }: Filter, nowMs: number): { from: string; to: string } {
   if (span === "" || span === "custom") return { from, to };
   return { from: new Date(nowMs - spanMs[span]).toISOString(), to: "" };
 }
 
 /**
- * What the list shows as the API takes it, apart from the state: the fields of its query, and of a replay.
+ * What the list shows, in the API's terms and without the state: fields for its query, and for a replay.
  *
- * @param held of the first page: up to which time it is shown, so that no row moves; "": what is newest now
+ * @param held for the first page: the time up to which it is shown, so that no row moves; "": what is newest now
  */
 export function fieldsOf(filter: Filter, nowMs: number, held: string): Record<string, string> {
   const { from, to } = timesOf(filter, nowMs);
@@ -129,13 +129,13 @@ export function fieldsOf(filter: Filter, nowMs: number, held: string): Record<st
     ...(webhook !== "" && { webhook }),
     ...(code !== "" && { code }),
     ...(status !== "" && { status }),
-    // A page of the last hour may have been open for longer than that.
+    // A page showing the last hour may have been open for longer than that.
     ...(from !== "" && { from: end !== undefined && end < from ? end : from }),
     ...(end !== undefined && { to: end }),
   };
 }
 
-/** The request of a page of the list. */
+/** The API request for a page of the list. */
 export function requestOf(
   filter: Filter,
   nowMs: number,
@@ -154,16 +154,19 @@ export function requestOf(
   };
 }
 
-/** Whether events that arrive now can be among what is shown. */
+/** Whether events arriving now can belong to what is shown. */
 export const canGrow = ({ page, to, until }: Filter, nowMs: number): boolean =>
   page === 1 && until === "" && (to === "" || Date.parse(to) >= nowMs);
 
-/** Whether what the stream tells of a delivery does not say if it belongs to the list: then the list is asked. */
+/**
+ * Whether the stream's message about a delivery is not enough to tell if it belongs to the list: then the list is
+ * queried.
+ */
 export const isAsked = ({ type, code, status, replay }: Filter): boolean => `${type}${code}${status}${replay}` !== "";
 
 const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/;
 
-/** In one form, so that they compare as text. */
+/** In a uniform form, so that they compare as text. */
 function isoOrNothing(text: string | undefined): string {
   if (text === undefined || !isoPattern.test(text)) return "";
   const ms = Date.parse(text);

@@ -14,12 +14,12 @@ interface FiltersProps {
   filter: Filter;
   /** Undefined until they are known. */
   webhooks: readonly Webhook[] | undefined;
-  /** What there is to choose from, as far as it is known. */
+  /** The values to choose from, as far as they are known. */
   seen: Seen;
   onChoose(choice: Partial<Filter>): void;
 }
 
-/** What a choice has no entry for is typed. */
+/** Values without an entry in a choice are typed. */
 type Typed = "type" | "status" | "time";
 
 const other = "other";
@@ -27,7 +27,7 @@ const other = "other";
 const optionsOf = (words: Readonly<Record<string, string>>) =>
   Object.entries(words).map(([value, text]) => ({ value, text }));
 
-/** What of the history is shown, all together. On a phone it is folded until somebody wants to change it. */
+/** Which part of the history is shown. On a phone it is collapsed until somebody wants to change it. */
 export function Filters(props: FiltersProps) {
   const { filter, webhooks, onChoose } = props;
   const [isOpen, setOpen] = useState(false);
@@ -70,7 +70,7 @@ function Fields({ filter, webhooks, seen, onChoose }: FiltersProps) {
   const [typing, setTyping] = useState<Typed | null>(null);
   const { state, type, webhook, code, status, span } = filter;
 
-  /** What is typed takes effect once it is complete. */
+  /** Typed values take effect once they are complete. */
   function choose(value: string, typed: Typed, choiceOf: (value: string) => Partial<Filter>): void {
     setTyping(value === other ? typed : null);
     if (value !== other) onChoose(choiceOf(value));
@@ -152,7 +152,7 @@ function Fields({ filter, webhooks, seen, onChoose }: FiltersProps) {
   );
 }
 
-/** As `reasonOptions` writes it: a code, a status, or both. */
+/** In the form that `reasonOptions` writes: a code, a status, or both. */
 function toReason(value: string): Pick<Filter, "code" | "status"> {
   const parts = value.split(" ");
   return {
@@ -169,7 +169,7 @@ function reasonOptions(chosen: string, statuses: readonly string[]): { value: st
   });
 }
 
-/** A webhook that was chosen and is no longer registered can still be seen to be chosen. */
+/** A chosen webhook that is no longer registered still shows as chosen. */
 function webhookOptions(chosen: string, webhooks: readonly Webhook[] | undefined) {
   const options = (webhooks ?? []).map(({ id }) => ({ value: id, text: webhookInWords(id, webhooks) }));
   const isKnown = chosen === "" || webhooks?.some(({ id, url }) => id === chosen || url === chosen);

@@ -2,17 +2,17 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import type { Listed } from "./record.ts";
 
-/** How a list stood when somebody left it. */
+/** The state of a list when the user left it. */
 export interface LeftList {
   readonly listed: Listed;
-  /** Its selected row, by its pair. */
+  /** Its selected row, by event and webhook. */
   readonly selected: string | null;
   readonly scrollY: number;
 }
 
 /**
- * Lists that "back" returns to, by the entry of the browser's history: the same rows at the same place, whatever has come
- * since. Only the tab knows them, and only the last few.
+ * Lists that "back" returns to, by browser history entry: the same rows in the same place, whatever has arrived since.
+ * Only the tab knows them, and only the last few.
  */
 const lists = new Map<string, LeftList>();
 const kept = 8;
@@ -20,9 +20,9 @@ let entries = 0;
 
 export const findList = (entry: string): LeftList | undefined => lists.get(entry);
 
-/** Names the entry of the history that shows this URL; it is the same again after "back". */
+/** An id for the history entry that shows this URL; it is the same again after "back". */
 export function useHistoryEntry(url: string): string {
-  // The browser changes its entry together with the URL.
+  // The browser changes its history entry together with the URL.
   return useMemo(() => {
     const known = stateOfEntry().entry;
     if (typeof known === "string") return known;
@@ -33,12 +33,12 @@ export function useHistoryEntry(url: string): string {
   }, [url]);
 }
 
-/** Takes up a list where somebody left it, and remembers how it stands for when it is left. */
+/** Restores a list where the user left it, and remembers its state for when it is left again. */
 export function useReturn(entry: string, shown: Omit<LeftList, "scrollY"> | undefined): void {
   const isFirst = useRef(true);
   useLayoutEffect(() => {
     const left = findList(entry);
-    // Another page of the list begins at its top; how another view begins is the router's and the browser's.
+    // Another page of the list starts at the top; how another view starts is up to the router and the browser.
     if (left || !isFirst.current) scrollTo(0, left?.scrollY ?? 0);
     isFirst.current = false;
     const onScroll = () => {
@@ -57,10 +57,10 @@ export function useReturn(entry: string, shown: Omit<LeftList, "scrollY"> | unde
   });
 }
 
-/** The list that opens an event: said as its row is followed, and taken up by the event's page. */
+/** The list that opens an event: set when its row is followed, and read by the event's page. */
 let opening: string | null = null;
 
-/** @param listUrl the list as it stands in the URL */
+/** @param listUrl the list's URL */
 export function openFrom(listUrl: string): void {
   opening = listUrl;
 }
@@ -71,7 +71,7 @@ export interface WayBack {
   onClick(event: MouseEvent): void;
 }
 
-/** From an event to the list that it was opened from, with its filters, rows and selection; else to all events. */
+/** From an event back to the list that opened it, with its filters, rows and selection; otherwise to all events. */
 export function useWayBack(): WayBack {
   const { route } = useLocation();
   useLayoutEffect(() => {
@@ -86,7 +86,7 @@ export function useWayBack(): WayBack {
     go: () => (hasList ? history.back() : route(href)),
     onClick(event) {
       if (!hasList || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-      // The router listens further out.
+      // The router listens further up the DOM tree.
       event.preventDefault();
       event.stopPropagation();
       history.back();
@@ -94,7 +94,7 @@ export function useWayBack(): WayBack {
   };
 }
 
-/** What this entry of the history holds beside its URL; it outlives a reload. */
+/** What this history entry holds besides its URL; it survives a reload. */
 export function stateOfEntry(): Record<string, unknown> {
   const state: unknown = history.state;
   return typeof state === "object" && state !== null ? { ...state } : {};

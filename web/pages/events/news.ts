@@ -8,17 +8,17 @@ import type { EventList } from "./event-list.ts";
 import { canGrow, type Filter, isAsked, requestOf, urlOf } from "./filter.ts";
 import { pairOf } from "./record.ts";
 
-/** What has come since a list was read. */
+/** What has arrived since a list was read. */
 export interface News {
   /** "38 new"; null: nothing. */
   readonly text: string | null;
   forget(): void;
 }
 
-/** More are not counted, and not remembered. */
+/** Beyond this they are neither counted nor remembered. */
 const mostNews = 999;
 const redrawMs = 250;
-/** Each is a request. */
+/** Each one is a request. */
 const askEveryMs = 2_000;
 
 const kinds: Record<Filter["state"], readonly StreamKind[]> = {
@@ -38,14 +38,14 @@ const words: Record<Filter["state"], string> = {
 };
 
 /**
- * Counts what belongs to the list and is not in it: events by the day, records where a state was chosen, each once.
+ * Counts what belongs to the list and is not in it yet: events as a rule, records where a state was chosen, each once.
  *
- * @param webhookUrl of the webhook chosen; null: any; undefined: it is no longer registered, or not known yet
+ * @param webhookUrl of the chosen webhook; null: any; undefined: it is no longer registered, or not known yet
  */
 export function useNews(filter: Filter, list: EventList, webhookUrl: string | null | undefined): News {
   const key = urlOf(filter);
   const come = useRef(new Set<string>());
-  /** Messages are missing, so how many came is not known. */
+  /** Messages were missed, so it is not known how many have arrived. */
   const isUncounted = useRef(false);
   const keyOfNews = useRef(key);
   if (keyOfNews.current !== key) {
@@ -78,7 +78,7 @@ export function useNews(filter: Filter, list: EventList, webhookUrl: string | nu
     } else come.current.delete(pair);
   }
 
-  // Searching is work, and whoever searches has something in mind that is there already.
+  // Searching is expensive, and someone who searches is looking for something that already exists.
   const isWatched = () => webhookUrl !== undefined && filter.q === "" && canGrow(filter, serverNow());
   const mustAsk = isAsked(filter) || filter.state === "skipped" || (filter.state === "" && webhookUrl !== null);
 
@@ -102,13 +102,13 @@ export function useNews(filter: Filter, list: EventList, webhookUrl: string | nu
   });
   useEffect(() => () => clearTimeout(timer.current), []);
 
-  // What came is compared with each new reading.
+  // News is compared with each new read of the list.
   useEffect(() => {
     for (const name of come.current) if (isIn(name)) come.current.delete(name);
     redraw((n) => n + 1);
   }, [data]);
 
-  /** After a gap the list stays as it is; whether there is something newer is asked. */
+  /** After a gap the list stays as it is; the server is asked whether there is anything newer. */
   async function lookForNewer(): Promise<void> {
     if (!data || !isWatched() || isUncounted.current) return;
     const { path, query } = requestOf(filter, serverNow(), "");
@@ -119,7 +119,7 @@ export function useNews(filter: Filter, list: EventList, webhookUrl: string | nu
   }
   const look = useRef(lookForNewer);
   look.current = lookForNewer;
-  // Asks when somebody comes back to a list, and after gaps.
+  // Asks when the user comes back to a list, and after gaps.
   useEffect(() => {
     const ask = () => void look.current().catch(() => {});
     ask();

@@ -6,13 +6,13 @@ import type { ListedRecord } from "./record.ts";
 
 /**
  * "HTTP 503 · 41 ms · 3 tries · next in 4 min"
- * @param isHeld the operator holds back all deliveries
+ * @param isHeld the operator has paused all deliveries
  */
 export function outcomeOf(record: ListedRecord, nowMs: number, isHeld = false): string {
   const { state, errorReason, statusCode, attempts, lastDurationMs, nextAttemptAt } = record;
   const reason = errorReason === null ? null : withoutQuery(explainFailure(record, errorReason).short);
   const tried = attempts === 0 ? null : attempts === 1 ? "1 try" : `${count(attempts)} tries`;
-  // What an answer took. How long nothing came says its reason.
+  // How long a response took. If none came, the reason says how long that lasted.
   const isAnswered = state === "DELIVERED" || statusCode !== null;
   const took = isAnswered && lastDurationMs !== null ? duration(lastDurationMs) : null;
   const said = (what: string, ...parts: readonly (string | null)[]) =>

@@ -7,18 +7,20 @@ import { type Filter, pageSize, urlOf } from "./filter.ts";
 import type { Listed } from "./record.ts";
 import { deliveriesInWords } from "./record.ts";
 
-/** What a search has not looked at yet. */
+/** The part that a search has not covered yet. */
 export const SearchFurther = ({ filter, searchedTo }: { filter: Filter; searchedTo: string }) => (
   <LinkButton href={urlOf({ ...filter, page: 1, until: searchedTo })}>Search further</LinkButton>
 );
 
-/** Rows are deliveries: one event has one for each webhook that gets it. */
+/** Rows are deliveries: one event has one for each webhook that receives it. */
 function totalInWords({ total, totalIsExact, searchedTo }: Listed): string {
   if (searchedTo !== null) return `${deliveriesInWords(total)} found so far`;
   return totalIsExact ? deliveriesInWords(total) : `more than ${deliveriesInWords(total)}`;
 }
 
-/** Where in the list one is, and the pages before and after. They end at one time, so that they do not shift. */
+/**
+ * The position in the list, with links to the pages before and after. They share one end time, so that they do not shift.
+ */
 export function Pager({ filter, listed }: { filter: Filter; listed: Listed }) {
   const { records, total, totalIsExact, totalEvents, searchedTo } = listed;
   const before = (filter.page - 1) * pageSize;

@@ -1,10 +1,10 @@
 import type { EventRecord } from "../../api/types.ts";
 import { count } from "../../format/number.ts";
 
-/** A record as the list holds it: without its payload, which may have a quarter of a megabyte. */
+/** A record as the list holds it: without its payload, which may be a quarter of a megabyte. */
 export type ListedRecord = Omit<EventRecord, "originalPayload">;
 
-/** Names a record: there is one for each event and webhook. */
+/** Identifies a record: there is one for each event and webhook. */
 export const pairOf = ({ eventId, targetWebhook }: { eventId: string; targetWebhook: string }): string =>
   `${eventId} ${targetWebhook}`;
 
@@ -13,7 +13,7 @@ export function withoutPayload({ originalPayload, ...record }: EventRecord): Lis
   return { ...record, payloadStart: JSON.stringify(originalPayload).slice(0, longestStart) };
 }
 
-/** As long as the server has it. */
+/** As much as the server keeps. */
 const longestStart = 200;
 
 /** One page of records as it was read. */
@@ -21,24 +21,26 @@ export interface Listed {
   readonly records: readonly ListedRecord[];
   readonly total: number;
   readonly totalIsExact: boolean;
-  /** Of the account; null: the list is of some. */
+  /** The account's total; null: the list shows only some of them. */
   readonly totalEvents: number | null;
-  /** Of a search: down to which time it looked; null: at all. */
+  /** For a search: the time down to which it looked; null: it looked at everything. */
   readonly searchedTo: string | null;
   /** When it was read, in ms: what "the last hour" meant. */
   readonly readAt: number;
-  /** The time of the first record of the first page, up to which that is read again: so no row moves. */
+  /** The time of the first record on the first page, up to which it is read again, so that no row moves. */
   readonly held: string;
-  /** The newest event when somebody asked for what is new; what is newer came since. */
+  /** The newest event at the time somebody asked for what is new; anything newer has arrived since. */
   readonly newestId: string;
 }
 
-/** Records are not events: there is one for each webhook that gets the event. */
+/** Records are not events: there is one for each webhook that receives the event. */
 export const deliveriesInWords = (n: number): string => `${count(n)} ${n === 1 ? "delivery" : "deliveries"}`;
 
 export const attemptsInWords = (attempts: number): string => (attempts === 1 ? "1 attempt" : `${attempts} attempts`);
 
-/** The row that news of a record is about. One without a webhook becomes that of the webhook to which it is replayed. */
+/**
+ * The row that news about a record belongs to. One without a webhook becomes that of the webhook to which it is replayed.
+ */
 export const findRow = (
   rows: readonly ListedRecord[],
   about: Pick<ListedRecord, "eventId" | "targetWebhook">,
@@ -47,8 +49,8 @@ export const findRow = (
   rows.find((row) => row.eventId === about.eventId && row.targetWebhook === "");
 
 /**
- * The rows after the records of one event were read again. A replay replaces records of webhooks that are gone: their rows
- * become those of the new ones, so that no row moves.
+ * The rows after the records of one event were read again. A replay replaces records of webhooks that are gone: their
+ * rows become those of the new ones, so that no row moves.
  */
 export function withFresh(rows: readonly ListedRecord[], fresh: readonly ListedRecord[]): ListedRecord[] {
   const shown = new Set(rows.map(pairOf));
@@ -65,7 +67,7 @@ const textOrNull = (value: unknown): string | null => (typeof value === "string"
 
 const numberOrNull = (value: unknown): number | null => (typeof value === "number" ? value : null);
 
-/** The record that a message of a delivery is about. */
+/** The record that a delivery message is about. */
 export const aboutOf = ({ eventId, targetWebhook }: News) => ({
   eventId: String(eventId),
   targetWebhook: String(targetWebhook),
@@ -99,7 +101,10 @@ export const finishedOf = (news: News) => ({
   replayGroupId: textOrNull(news.replayGroupId),
 });
 
-/** The record after an attempt. Whether it ended the run is said by `delivery.finished`: it may have been of an earlier one. */
+/**
+ * The record after an attempt. Only `delivery.finished` says whether the run ended: the attempt may belong to an earlier
+ * one.
+ */
 export function afterAttempt(record: ListedRecord, attempt: Attempted): ListedRecord {
   if (attempt.number <= record.attempts) return record;
   const { targetWebhook, number: attempts, startedAt: lastAttemptAt, durationMs: lastDurationMs } = attempt;
@@ -126,8 +131,8 @@ export function afterRun(record: ListedRecord, finished: Finished): ListedRecord
 }
 
 /**
- * Of a record that was read and the same as the stream has told it, the newer one. An attempt and what follows from it are
- * stored at once, so a record that was read with as many attempts knows at least as much.
+ * The newer of two versions of a record: as read, and as updated by the stream. An attempt and what follows from it are
+ * stored together, so a record read with as many attempts knows at least as much.
  */
 export const newerOf = (read: ListedRecord, told: ListedRecord | undefined): ListedRecord =>
   told !== undefined && told.attempts > read.attempts ? told : read;

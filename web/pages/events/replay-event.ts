@@ -6,9 +6,9 @@ import { say } from "../../parts/said.tsx";
 import { type ListedRecord, withoutPayload } from "./record.ts";
 
 /**
- * Delivers an event again, and says under which label.
+ * Delivers an event again, and shows the label that it used.
  * @param webhook URL or id of the one that gets it; undefined: every registered one
- * @returns its records since
+ * @returns its records afterwards
  */
 export async function replayEvent(eventId: string, webhook?: string): Promise<ListedRecord[]> {
   const replayGroupId = labelOf("dashboard", Date.now());

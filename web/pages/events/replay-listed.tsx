@@ -19,14 +19,14 @@ interface ReplayListedProps {
   webhooks: readonly Webhook[] | undefined;
 }
 
-/** Replays what is listed, all of it and nothing else. Many ask first. */
+/** Replays what is listed, all of it and nothing else. For many it asks first. */
 export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   const [asked, setAsked] = useState<ReplayThese | null>(null);
   const these = replayTheseOf(filter, listed, webhooks);
 
   async function start(chosen: ReplayThese): Promise<void> {
     await startReplay(chosen, {
-      // The kind of the replay says the state.
+      // The kind of the replay already says the state.
       narrowedTo: chipsOf(chosen.by === "selection" ? { ...filter, state: "" } : filter, webhooks)
         .map(({ text }) => text)
         .join(" · "),
@@ -36,7 +36,7 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
     setAsked(null);
   }
 
-  // What runs has its own part of the page; once it is over the list is read again.
+  // A running replay has its own part of the page; once it is over, the list is read again.
   if (these === null || isReplaying(urlOf(filter))) return null;
   const mustAsk = these.mustAsk || webhooks?.length === 0;
   return (

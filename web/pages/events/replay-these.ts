@@ -3,32 +3,32 @@ import { count } from "../../format/number.ts";
 import { type Filter, fieldsOf, isChoosing, urlOf } from "./filter.ts";
 import { deliveriesInWords, type Listed, type ListedRecord } from "./record.ts";
 
-/** Beyond it, one press is not enough. */
+/** Beyond this, one press is not enough. */
 const mostUnasked = 100;
 
 /** A replay of exactly what a list shows: never wider. */
 export type ReplayThese = {
-  /** On its button. */
+  /** The text of its button. */
   readonly text: string;
-  /** What it takes, within a sentence. */
+  /** What it takes, as part of a sentence. */
   readonly words: string;
   readonly mustAsk: boolean;
 } & (
   | {
       readonly by: "selection";
       readonly kind: "failed" | "all";
-      /** The filters of the replay, and of its preview. */
+      /** The filters of the replay and of its preview. */
       readonly fields: Readonly<Record<string, string | number>>;
     }
-  /** One by one: no replay selects what the list was asked for. */
+  /** One by one: no replay selects exactly what the list shows. */
   | { readonly by: "page"; readonly records: readonly ListedRecord[] }
 );
 
 /**
- * How the deliveries of a list are replayed. Of a search, of an earlier replay, of states that no replay selects, and of a webhook that is no
- * longer registered, it is the page that one sees.
+ * How the deliveries of a list are replayed. For a search, an earlier replay, states that no replay selects, and a
+ * webhook that is no longer registered, only the visible page is replayed.
  *
- * @param webhooks that are registered; undefined: not known yet
+ * @param webhooks the registered ones; undefined: not known yet
  * @returns null: nothing is listed, or nothing of it can go anywhere
  */
 export function replayTheseOf(
@@ -42,7 +42,7 @@ export function replayTheseOf(
   if (q === "" && replay === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
     const { status, ...fields } = fieldsOf(filter, listed.readAt, listed.held);
     const { total, totalIsExact } = listed;
-    // The whole history is seldom what one means to send again.
+    // The whole history is seldom what the user means to send again.
     const isAnyErased = listed.records.some(({ payloadErased }) => payloadErased);
     const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased;
     const many = totalIsExact ? "" : "more than ";
@@ -66,7 +66,7 @@ export function replayTheseOf(
   return { by: "page", records, text, words: deliveriesInWords(n), mustAsk: false };
 }
 
-/** Where the events of a selection go, as it ends a sentence. */
+/** Where the events of a selection go, worded as the end of a sentence. */
 export function targetInWords(
   kind: "failed" | "all",
   filter: Filter,
@@ -85,7 +85,7 @@ export function targetInWords(
 export const namesInWords = (names: readonly string[]): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
-/** What was listed as it was replayed, whatever became of it. */
+/** What was listed when it was replayed, whatever became of it. */
 export function urlOfReplayed(filter: Filter, { readAt, held }: Pick<Listed, "readAt" | "held">): string {
   const { from = "", to = "" } = fieldsOf(filter, readAt, held);
   const isBound = from !== "" || to !== "";

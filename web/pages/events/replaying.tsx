@@ -12,16 +12,16 @@ import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
 import type { ReplayThese } from "./replay-these.ts";
 
-/** The replay that was started last in this tab, until it is put away. */
+/** The replay last started in this tab, until it is dismissed. */
 interface Started {
   readonly tenantId: string;
-  /** Several: one for each delivery of a page. */
+  /** More than one: one for each delivery of a page. */
   readonly ids: readonly string[];
   readonly label: string;
   readonly narrowedTo: string;
-  /** Where several replays lead to: they have no list of their own. */
+  /** Where several replays link to: they have no list of their own. */
   readonly eventsUrl: string;
-  /** The list that it is of. */
+  /** The list that it was started from. */
   readonly listUrl: string;
   readonly isOver: boolean;
 }
@@ -30,7 +30,7 @@ type About = Pick<Started, "narrowedTo" | "eventsUrl" | "listUrl">;
 
 const started = signal<Started | null>(null);
 
-/** Starts it, and has it followed. @throws ApiError, if nothing of it was started */
+/** Starts a replay and follows it. @throws ApiError, if none of it could be started */
 export async function startReplay(these: ReplayThese, about: About): Promise<void> {
   const label = labelOf("dashboard", Date.now());
   const ids: string[] = [];
@@ -57,7 +57,7 @@ export async function startReplay(these: ReplayThese, about: About): Promise<voi
 
 const followEveryMs = 500;
 
-/** Many replays of one delivery each, as if they were one. */
+/** Many replays of one delivery each, summed up as one. */
 function sumOf(replays: readonly Replay[]): Replay {
   const [first] = replays;
   if (!first) throw new Error("The replays are not listed.");
@@ -76,7 +76,7 @@ function sumOf(replays: readonly Replay[]): Replay {
 /** Whether a replay of this list is under way. */
 export const isReplaying = (listUrl: string): boolean => started.value?.listUrl === listUrl && !started.value.isOver;
 
-/** How the replay goes that was started here. @param onOver of the list that is shown */
+/** The progress of the replay started here. @param onOver called for the list that is shown */
 export function Replaying({ listUrl, onOver }: { listUrl: string; onOver(): void }) {
   const now = started.value;
   if (now === null || now.tenantId !== account.value?.tenant_id) return null;

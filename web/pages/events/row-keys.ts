@@ -11,7 +11,7 @@ export interface RowKeys {
   select(pair: string | null): void;
 }
 
-/** `j` and `k` move through the rows. The selected row has the focus, so `Enter` opens it as it opens every link. */
+/** `j` and `k` move through the rows. The selected row has the focus, so `Enter` opens it like any link. */
 export function useRowKeys(records: readonly ListedRecord[], before: string | null): RowKeys {
   const element = useRef<HTMLUListElement>(null);
   const [chosen, select] = useState(before);
@@ -21,7 +21,7 @@ export function useRowKeys(records: readonly ListedRecord[], before: string | nu
     element.current?.children.item(at)?.querySelector("a")?.focus(options);
   }
 
-  // Back at a list, the row that was left has the focus again.
+  // On return to a list, the row that was left gets the focus again.
   useLayoutEffect(() => {
     if (index >= 0) focusRow(index, { preventScroll: true });
   }, []);
@@ -48,7 +48,7 @@ export function useRowKeys(records: readonly ListedRecord[], before: string | nu
   return { element, selected: selectedRecord ? pairOf(selectedRecord) : null, selectedRecord, select };
 }
 
-/** A replay may give an event another webhook; it is still the one that was selected. */
+/** A replay may give an event another webhook; it is still the selected one. */
 function indexOf(records: readonly ListedRecord[], pair: string | null): number {
   const same = records.findIndex((record) => pairOf(record) === pair);
   return same >= 0 ? same : records.findIndex(({ eventId }) => pair?.startsWith(`${eventId} `));

@@ -17,7 +17,7 @@ export function EventRow({
   onOpen = () => {},
 }: {
   record: ListedRecord;
-  /** What people call it. */
+  /** The webhook as people call it. */
   webhook: string;
   isSelected?: boolean;
   isNew?: boolean;

@@ -6,16 +6,16 @@ import { useShortcuts } from "../../parts/keyboard.tsx";
 import { longestSearch } from "./filter.ts";
 import { openFrom } from "./left-lists.ts";
 
-/** An id wherever it stands: people paste lines of logs. */
+/** An id anywhere in the text: people paste log lines. */
 const idPattern = /evt_[0-9a-z]{26}(?![0-9a-z])/i;
 
-/** Looks for a text in payloads or a part of an id; the event of a whole id is opened. */
+/** Searches payloads for a text, or ids for a part; a whole id opens its event. */
 export function Search({ text, onSearch }: { text: string; onSearch(text: string): void }) {
   const { route, url } = useLocation();
   const input = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(text);
   const [wrong, setWrong] = useState<string | null>(null);
-  // Before anybody can type again: an effect after the next frame would erase what was typed meanwhile.
+  // Before anybody can type again: an effect after the next frame would erase what was typed in between.
   useLayoutEffect(() => setTyped(text), [text]);
   useShortcuts([{ keys: "/", does: "Search payloads and ids", run: () => input.current?.focus() }]);
 
@@ -62,7 +62,7 @@ export function Search({ text, onSearch }: { text: string; onSearch(text: string
         onInput={({ currentTarget: { value } }) => {
           setWrong(null);
           setTyped(value);
-          // Emptied, by its own cross too: there is nothing to wait for.
+          // Emptied, perhaps by the field's own clear button: there is nothing to wait for.
           if (value === "" && text !== "") onSearch("");
         }}
         onBlur={() => setWrong(null)}

@@ -5,7 +5,7 @@ import { account } from "../../session/account.ts";
 import { useLoaded } from "../../stream/load.ts";
 import type { ListedRecord } from "./record.ts";
 
-/** Types and statuses that occur: what one is likely to look for. */
+/** Types and statuses that occur: what users are likely to look for. */
 export interface Seen {
   readonly types: readonly string[];
   readonly statuses: readonly string[];
@@ -13,15 +13,15 @@ export interface Seen {
 
 const failuresOfMs = 7 * 86_400_000;
 const newest = 200;
-/** More are no list to choose from; another one is typed. */
+/** More would be too long a list to choose from; others are typed. */
 const mostTypes = 200;
 
-/** Of the account, as far as lists have shown them in this tab. */
+/** Those of the account, as far as lists have shown them in this tab. */
 let known: { tenantId: string | undefined; types: readonly string[] } = { tenantId: undefined, types: [] };
 
 /**
- * Of what failed in the last week, of the newest records, of the rows that are shown, and of those that were. Nothing but
- * suggestions, so it does not matter if they fail.
+ * Taken from what failed in the last week, the newest records, the rows that are shown, and those shown earlier. These
+ * are only suggestions, so it does not matter if reading them fails.
  */
 export function useSeen(records: readonly ListedRecord[]): Seen {
   const loaded = useLoaded("seen", async (signal) => {

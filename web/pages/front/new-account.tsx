@@ -13,8 +13,8 @@ import { server } from "../../session/server.ts";
 import { signIn } from "../../session/sign-in.ts";
 
 /**
- * The only time that the password of a new free account is shown. Nothing but this view keeps it; as a form that is sent, it
- * is what password managers offer to keep.
+ * The only time the password of a new free account is shown. Only this view keeps it; because it is in a form that is
+ * submitted, password managers offer to save it.
  */
 export function NewAccount({ account: { tenant_id: id, password = "" } }: { account: CreatedTenant }) {
   const { route } = useLocation();
@@ -76,7 +76,7 @@ export function NewAccount({ account: { tenant_id: id, password = "" } }: { acco
   );
 }
 
-/** A field that stays as it is. Not `readonly`: password managers do not keep what nobody could have typed. */
+/** A field that cannot be changed. Not `readonly`: password managers do not save what nobody could have typed. */
 function Given({
   value,
   ...given
@@ -87,7 +87,7 @@ function Given({
   autocomplete: string;
   type?: "text" | "password";
 }) {
-  // By `h`: as JSX, TypeScript wants a case of its own for each input type.
+  // With `h`, because in JSX TypeScript wants a separate case for each input type.
   return h("input", {
     type: "text",
     ...given,

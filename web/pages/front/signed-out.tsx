@@ -1,7 +1,7 @@
 import { Brand } from "../../parts/brand.tsx";
 import { LinkButton } from "../../parts/button.tsx";
 
-/** Above the pages on which accounts are made. */
+/** The head of the pages where accounts are created. */
 export function FrontHead() {
   return (
     <header class="front-head">

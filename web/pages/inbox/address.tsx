@@ -14,7 +14,7 @@ import { PlanLink } from "../../parts/plan-link.tsx";
 import { Empty } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 
-/** Where the inbox is, and whether events go there. */
+/** The address of the inbox, and whether events go there. */
 export function Address(use: UseProps) {
   const { url, registered } = use;
   const webhook = registered.find((entry) => entry.url === url);
@@ -72,7 +72,7 @@ export interface UseProps {
   onSaved(registered: Webhook[]): void;
 }
 
-/** By one click where the plan has room, and else by another one that says what is replaced. */
+/** One click where the plan has room; otherwise a second one that says what is replaced. */
 function UseAsWebhook({ url, registered, onSaved }: UseProps) {
   const [isAsking, setAsking] = useState(false);
   const limit = account.value?.enforced_webhooks ?? null;
@@ -99,12 +99,12 @@ function UseAsWebhook({ url, registered, onSaved }: UseProps) {
   );
 }
 
-/** What was asked for shows where it was asked for: the button becomes "In use". */
+/** The result shows where it was asked for: the button becomes "In use". */
 function register(url: string, others: readonly Webhook[]): Promise<Webhook[]> {
   return saveWebhooks([...others, { url, name: inboxName }].map(toEntry));
 }
 
-/** The account has no room for one more. */
+/** The account has no room for another webhook. */
 function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClose(): void }) {
   const [chosen, setChosen] = useState(registered[0]?.id ?? "");
   const leaving = registered.find(({ id }) => id === chosen);

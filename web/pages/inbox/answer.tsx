@@ -91,7 +91,7 @@ function inWords(error: unknown): string {
   return broken?.field === "status" ? `The status ${broken.rule}.` : message;
 }
 
-/** Saves one choice after the other, in the order in which they were made. */
+/** Saves the choices one after another, in the order in which they were made. */
 function useSaving(answer: InboxAnswer, onSaved: (answer: InboxAnswer) => void) {
   const [wanted, setWanted] = useState<InboxAnswer | null>(null);
   const [wrong, setWrong] = useState<string | null>(null);

@@ -25,7 +25,7 @@ const presetDelays: readonly { value: string; text: string }[] = [
   { value: "12000", text: "12 s, too late" },
 ];
 
-/** With the one that is set, which may be none of ours. */
+/** Includes the delay that is set, which may not be one of ours. */
 export function delaysFor({ delay_ms }: InboxAnswer): readonly { value: string; text: string }[] {
   const value = String(delay_ms);
   const isKnown = presetDelays.some((preset) => preset.value === value);

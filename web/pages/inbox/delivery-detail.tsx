@@ -11,7 +11,7 @@ import { Time } from "../../parts/time.tsx";
 import type { VerifyKeys } from "../../verify/use-keys.ts";
 import { SignatureCheck } from "./signature-check.tsx";
 
-/** One delivery: how it came, whether it is ours, and what it says. */
+/** One delivery: how it arrived, whether it is ours, and what it says. */
 export function DeliveryDetail({
   delivery,
   keys,

@@ -7,7 +7,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useHeld } from "./use-held.ts";
 
-/** What has arrived, the newest first. */
+/** What has arrived, newest first. */
 export function DeliveryList({
   deliveries,
   openId,
@@ -60,7 +60,7 @@ function Row({
   isNew: boolean;
 }) {
   return (
-    // Once it is there it stays: browsers fade it in again when the layout changes.
+    // Once shown, it must not fade in again, as browsers would do when the layout changes.
     <li class={isNew ? "is-new" : ""} onAnimationEnd={({ currentTarget }) => currentTarget.classList.remove("is-new")}>
       <a class={`row inbox-row ${isOpen ? "is-open" : ""}`} href={href} {...(isOpen && { "aria-current": "true" })}>
         <span class="answered">

@@ -6,15 +6,15 @@ import type { VerifyKeys } from "../../verify/use-keys.ts";
 import { verifyDelivery } from "../../verify/verify-delivery.ts";
 
 /**
- * Whether the delivery is genuine, as its receiver would find out: in the browser, from headers, body and published keys.
- * Its age is that at which it arrived.
+ * Whether the delivery is genuine, determined as its receiver would: in the browser, from headers, body and published
+ * keys. Its age is the age it had on arrival.
  */
 export function SignatureCheck({
   delivery: { headers, body, receivedAt },
   keys,
 }: {
   delivery: InboxDelivery;
-  /** Undefined while they are being read. */
+  /** Undefined while the keys are being read. */
   keys: VerifyKeys | undefined;
 }) {
   const findings = useMemo(

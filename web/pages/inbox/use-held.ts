@@ -4,18 +4,18 @@ import { useEffect, useRef, useState } from "preact/hooks";
 interface Held<T> {
   readonly list: RefObject<HTMLUListElement | null>;
   readonly shown: readonly T[];
-  /** How many have come that are not shown; they may be more than are kept. */
+  /** How many have arrived that are not shown; they may be more than are kept. */
   readonly held: number;
-  /** It came after the list was shown first. */
+  /** Whether it arrived after the list was first shown. */
   isNew(item: T): boolean;
   release(): void;
 }
 
 /**
- * Holds back what is new while somebody reads: with the pointer on the list, or scrolled past its beginning, nothing moves
- * and nothing goes. An emptied list is empty at once.
+ * Holds back new items while somebody is reading: with the pointer on the list, or scrolled away from its beginning,
+ * nothing moves and nothing disappears. A cleared list is shown empty immediately.
  *
- * @param items everything, the newest first
+ * @param items everything, newest first
  */
 export function useHeld<T extends { readonly id: string }>(items: readonly T[]): Held<T> {
   const list = useRef<HTMLUListElement>(null);

@@ -9,7 +9,7 @@ import { mergeInbox } from "./merge.ts";
 const mostDeliveries = 100;
 const followEveryMs = 500;
 
-/** The account's inbox, live: only what has come since is read. */
+/** The account's inbox, live: only what has arrived since the last read is fetched. */
 export function useInbox(): Loaded<Inbox> {
   const inbox = useLoaded("inbox", (signal) => call<Inbox>("/v1/inbox", { query: { size: mostDeliveries }, signal }));
   const latest = useRef(inbox);
@@ -29,7 +29,7 @@ export function useInbox(): Loaded<Inbox> {
       const { data, put } = latest.current;
       if (data) put(mergeInbox(data, come));
     } catch {
-      // What is shown stays; the next message asks again.
+      // What is shown stays; the next message triggers another read.
     }
     const isAskedAgain = (reading.current as string) === "again";
     reading.current = "no";

@@ -2,7 +2,7 @@ import type { ApiKey } from "../../api/types.ts";
 import { maskKey, Secret } from "../../parts/secret.tsx";
 import { now, Time } from "../../parts/time.tsx";
 
-/** Keys, the newest first; on a phone each is a row of lines. */
+/** Keys, newest first; on a phone each becomes several lines. */
 export function KeyTable({ keys }: { keys: readonly ApiKey[] }) {
   return (
     <table class="key-table">

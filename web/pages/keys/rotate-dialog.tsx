@@ -17,7 +17,7 @@ const graces = [
   { value: "604800", text: "After 7 days" },
 ] as const;
 
-/** Replaces the key, and says before what will become of those in use. */
+/** Replaces the key, and says beforehand what will become of those in use. */
 export function RotateDialog({
   current,
   onClose,
@@ -68,7 +68,7 @@ export function RotateDialog({
   );
 }
 
-/** By the clock and calendar that the reader goes by. */
+/** By the reader's clock and calendar. */
 function endOf(seconds: number): string {
   const ms = Date.now() + seconds * 1000;
   return `${exactTime(ms).slice(0, 16)} ${zoneName(ms)}`;

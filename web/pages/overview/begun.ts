@@ -1,20 +1,20 @@
 import type { Cause, Failing } from "./failing.ts";
 
-/** A replay that was started from a card, and of what. */
+/** A replay that was started from a card, and what it covers. */
 export interface Begun {
   /** Its id. */
   readonly replay: string;
-  /** As `Failing` has it. */
+  /** As in `Failing`. */
   readonly webhook: string | null;
-  /** As `keyOf` names it; "": all that failed for the webhook. */
+  /** As named by `keyOf`; "": everything that failed for the webhook. */
   readonly cause: string;
 }
 
 export const keyOf = ({ code, status }: Pick<Cause, "code" | "status">): string => `${code} ${status}`;
 
 /**
- * What fails, in the order in which it stood as the latest replay was started; and what was replayed stays in its place once
- * it does not fail any more. A row that went would move what is below it.
+ * What fails, in the order it had when the latest replay was started; what was replayed stays in its place after it stops
+ * failing. A row that disappeared would move what is below it.
  */
 export function inPlace(
   failing: readonly Failing[],

@@ -8,8 +8,8 @@ import type { Range } from "./range.ts";
 const dayMs = 86_400_000;
 
 /**
- * What arrived and what became of deliveries. An event is accepted once and delivered to each webhook, or again; of one
- * webhook there is instead what it was sent in vain and will be sent again.
+ * What arrived and what became of deliveries. An event is accepted once and delivered to each webhook, possibly more than
+ * once; for a single webhook the chart shows failed attempts that will be retried instead of accepted events.
  */
 export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData {
   const at = buckets.map((bucket) => Date.parse(bucket.at));
@@ -47,7 +47,10 @@ export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData
   };
 }
 
-/** Attempts that failed and were not the last; of what failed without one, as the webhook is disabled, there is none. */
+/**
+ * Attempts that failed and were not the last; deliveries that failed without an attempt, because the webhook is disabled,
+ * have none.
+ */
 const retried = ({ attempts, delivered, failed }: Stats["total"]): number => Math.max(0, attempts - delivered - failed);
 
 /** How long receivers take to respond. Every response counts, whatever its status. */
@@ -85,5 +88,5 @@ const shapeOf = (at: number[], { bucketMs, words }: Range) => ({ at, bucketMs, s
 const when = (ms: number | undefined, { bucketMs, buckets }: Range) =>
   ms === undefined ? "" : moment(ms, bucketMs * buckets >= dayMs);
 
-/** Two digits: the statistics count in steps of a fifth, so more would be invented. */
+/** Two digits: the statistics count in steps of a fifth, so more would be made up. */
 export const latency = (ms: number | null): string => (ms === null ? "–" : duration(Number(ms.toPrecision(2))));

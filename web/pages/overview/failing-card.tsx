@@ -15,12 +15,12 @@ import type { Total, WebhookLine } from "./situation.ts";
 import type { Replayed } from "./use-begun.ts";
 import { since } from "./verdict.ts";
 
-/** Of one webhook; the list has all. */
+/** For one webhook; the list has all of them. */
 const mostShown = 5;
 const mostTypes = 4;
 const mostAnswers = 2;
 
-/** A webhook that fails, or has failed: why, for which events, and what to press. */
+/** A webhook that fails, or has failed: why, for which events, and what to do about it. */
 export function FailingCard({
   failing,
   line,
@@ -28,9 +28,9 @@ export function FailingCard({
   replayed,
 }: {
   failing: Failing;
-  /** Of the webhook, if it is registered. */
+  /** The webhook's line, if it is registered. */
   line: WebhookLine | undefined;
-  /** ISO 8601: what is counted are the events since. */
+  /** ISO 8601: the events since then are counted. */
   from: string;
   replayed: Replayed;
 }) {
@@ -94,7 +94,7 @@ const isOver = (failing: Failing): boolean => sizeOf(failing) === 0 && failing.c
 
 const targetOf = ({ id, name }: Failing): string => (id === null ? "the registered webhooks" : name);
 
-/** What a replay of these takes. */
+/** What a replay of these covers. */
 const factsOf = (causes: readonly Cause[], from: string): Facts => [
   [
     "Failed with",
@@ -107,7 +107,7 @@ const factsOf = (causes: readonly Cause[], from: string): Facts => [
 const shortOf = ({ code, status }: Cause): string =>
   explainFailure({ errorCode: code, statusCode: status }, "Failed").short;
 
-/** "9 of 9 failed since 08:41", where each number leads to so many. */
+/** "9 of 9 failed since 08:41", where each number leads to a list of that many. */
 function Share({ failing, all, from }: { failing: Failing; all: Total | null; from: string }) {
   const { id, waiting, failed, downSince } = failing;
   const webhook = id ?? "";
@@ -146,7 +146,7 @@ function standing({ id, isRegistered, isOngoing, causes }: Failing): string {
   return isOngoing || causes.every(({ code }) => saysNothing({ errorCode: code })) ? "" : ", and it delivers again";
 }
 
-/** What was counted only so far says so. */
+/** Marks a count that is only known to be a minimum. */
 export const total = ({ n, isExact }: Total): string => `${count(n)}${isExact ? "" : "+"}`;
 
 function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; from: string; replayed: Replayed }) {
@@ -214,11 +214,11 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
   }
 }
 
-/** The most frequent event types; "": none of them has one. */
+/** The most frequent event types; "": none of them has a type. */
 function typesOf(cause: Cause): string {
   const { types } = cause;
   if (types.every(({ type }) => type === null)) return "";
-  // Of a large cause only the newest records were looked at, which does not say how many there are of each type.
+  // For a large cause only the newest records were examined, which does not say how many there are of each type.
   const isCounted = types.reduce((sum, { records }) => sum + records, 0) === sizeOf(cause);
   const words = types.map(
     ({ type, records }) => `${type === null ? "no type" : showControls(type)}${isCounted ? ` ${count(records)}` : ""}`,

@@ -1,15 +1,15 @@
 import type { EventRecord, Failures, Webhook } from "../../api/types.ts";
 import { hostOf } from "../../format/shorten.ts";
 
-/** Deliveries to one webhook that fail with one code and one status: what the list of events can be narrowed to. */
+/** Deliveries to one webhook that fail with the same code and status: something the list of events can be narrowed to. */
 export interface Cause {
   readonly code: string | null;
   readonly status: number | null;
-  /** First lines of what came back, the most frequent first; none where nothing did. */
+  /** First lines of the responses, most frequent first; none where there was no response. */
   readonly answers: readonly string[];
-  /** Of the newest records; of all, if they are few. */
+  /** From the newest records; from all, if they are few. */
   readonly types: Group["eventTypes"];
-  /** Records: for a retry, and for good. */
+  /** Records: waiting for a retry, and failed permanently. */
   readonly waiting: number;
   readonly failed: number;
   /** Nothing of these types has been delivered since. */
@@ -24,11 +24,11 @@ export interface Failing {
   readonly id: string | null;
   readonly name: string;
   readonly isRegistered: boolean;
-  /** Something is registered that takes what failed. */
+  /** A webhook that accepts what failed is registered. */
   readonly canReplay: boolean;
   /** Since when nothing gets through; null: something has, after the last failure. */
   readonly downSince: number | null;
-  /** Events of some type still fail, though others may get through. */
+  /** Events of some type still fail, even if others get through. */
   readonly isOngoing: boolean;
   readonly causes: readonly Cause[];
   readonly waiting: number;
@@ -39,18 +39,18 @@ type Group = Failures["groups"][number];
 
 export const nameOf = ({ name, url }: Pick<Webhook, "name" | "url">): string => name || hostOf(url);
 
-/** What is known of a registered webhook beside its failures. */
+/** What is known about a registered webhook besides its failures. */
 export interface Receiver extends Webhook {
-  /** Since when its newest records have failed one after the other, or wait after a failure; null: they have not. */
+  /** Since when its newest records have all failed, or wait after a failure; null: they have not. */
   readonly inARowSince: number | null;
 }
 
-/** So many failures one after the other are no accident, and neither are fewer if there is nothing else. */
+/** This many failures in a row are no accident, and neither are fewer if there is nothing else. */
 const noAccident = 8;
 
 type Newest = readonly Pick<EventRecord, "state" | "errorCode" | "ingestionTimestamp">[];
 
-/** Of the webhook: it never failed like this, and so does not recover from it. */
+/** Says nothing about the webhook: it never failed like this, and so does not recover from it. */
 export const saysNothing = ({ errorCode }: Pick<EventRecord, "errorCode">): boolean => errorCode === "server_restored";
 
 /** @param latest its latest records; none: they were not read */
@@ -62,10 +62,10 @@ export function receiverOf(webhook: Webhook, latest: Newest): Receiver {
   return { ...webhook, inARowSince: isRow ? Date.parse(row.at(-1)?.ingestionTimestamp ?? "") || null : null };
 }
 
-/** What fails, by webhook: those that are down first, and then those that most failed for. */
+/** What fails, by webhook: first those that are down, then those with the most failures. */
 export function failingOf({ groups }: Pick<Failures, "groups">, receivers: readonly Receiver[]): Failing[] {
   const ofWebhooks = byKey(groups, ({ webhookId }) => webhookId ?? "");
-  // What fails since earlier may have got nothing in this time.
+  // A webhook that has been failing for longer may have received nothing in this time.
   for (const { id, failing_since } of receivers) if (failing_since && !ofWebhooks.has(id)) ofWebhooks.set(id, []);
   return [...ofWebhooks]
     .map(([id, ofOne]) => toFailing(id === "" ? null : id, ofOne, receivers))
@@ -87,7 +87,7 @@ function toFailing(id: string | null, groups: readonly Group[], receivers: reado
     name: id === null ? "No webhook" : nameOf(receiver ?? { name: "", url: groups[0]?.targetWebhook ?? "" }),
     isRegistered: receiver !== undefined,
     canReplay: id === null ? receivers.length > 0 : receiver !== undefined && receiver.state !== "disabled",
-    // The server notes it when nothing has got through for a minute; before that it shows in the newest records.
+    // The server records it when nothing has got through for a minute; before that it shows in the newest records.
     downSince: id === null ? nowhereSince : Date.parse(receiver?.failing_since ?? "") || inARowSince,
     isOngoing: receiver !== undefined && isOngoing,
     causes,
@@ -96,7 +96,7 @@ function toFailing(id: string | null, groups: readonly Group[], receivers: reado
   };
 }
 
-/** Answers that begin otherwise are other groups, which no list tells apart. */
+/** Responses that begin differently form separate groups, which no list can tell apart. */
 function toCause(groups: readonly Group[]): Cause {
   const [first] = groups;
   const largest = groups.toSorted((a, b) => sizeOf(b) - sizeOf(a));

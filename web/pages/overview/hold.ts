@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 
 /**
- * Keeps what is shown for as long as somebody points at it, or moves through it by keyboard: a row that comes in from above
+ * Keeps what is shown for as long as the user points at it, or moves through it by keyboard: a row that appears above
  * would put another one under the finger.
  *
  * @param isFree what is shown stays in its place anyway

@@ -14,19 +14,19 @@ import { latencyChart, outcomeChart } from "./charts.ts";
 import { listUrl } from "./list-url.ts";
 import { type Range, ranges, statsQuery } from "./range.ts";
 
-/** The statistics are written once a second: a read after a message waits for what it tells to be in them. */
+/** The statistics are written once a second: a read prompted by a message waits until they include it. */
 const lagMs = 1200;
 /** The range moves on even when nothing happens. */
 const moveOnMs = 60_000;
-/** Faster changes cannot be read, and a week sums 10,000 minutes. */
+/** Faster changes would be unreadable, and a week sums 10,000 minutes. */
 const refreshMs = 2000;
 
-/** What happened over time, kept true. @param webhook id; "": of all */
+/** What happened over time, kept up to date. @param webhook id; "": all of them */
 export function useStats(range: Range, webhook = ""): Loaded<Stats> {
   const stats = useLoaded(`stats ${range.key} ${webhook}`, (signal) =>
     call<Stats>("/v1/stats", { query: { ...statsQuery(range, serverNow()), ...(webhook && { webhook }) }, signal }),
   );
-  // While offline nothing is asked: the bar says so already, and what was read stays.
+  // While offline, nothing is requested: the bar says so already, and what was read stays.
   const reload = useCallback(() => {
     if (streamState.peek() !== "offline" || streamTrouble.peek() !== null) stats.reload();
   }, [stats.reload]);
@@ -36,7 +36,7 @@ export function useStats(range: Range, webhook = ""): Loaded<Stats> {
     timer.current = setTimeout(reload, lagMs);
   });
   useEffect(() => {
-    // What happened just before the page was opened is not in the first answer either.
+    // What happened just before the page was opened is not in the first response either.
     timer.current = setTimeout(reload, lagMs);
     const moveOn = setInterval(() => {
       if (document.visibilityState === "visible") reload();
@@ -49,7 +49,7 @@ export function useStats(range: Range, webhook = ""): Loaded<Stats> {
   return stats;
 }
 
-/** Both charts over one axis of time; click or drag leads to the events of that time. */
+/** Both charts over one time axis; a click or a drag leads to the events of that time. */
 export function OverTime({ of, range, webhook = "" }: { of: Loaded<Stats>; range: Range; webhook?: string }) {
   const charts = (inPanel: (chartOf: typeof outcomeChart) => ComponentChildren) => (
     <div class="charts">
@@ -88,7 +88,7 @@ function Drawn({
   );
 }
 
-/** How far back a page looks: each choice has a URL. */
+/** How far back a page looks: each choice has its own URL. */
 export const RangeChoice = ({ chosen, urlOf }: { chosen: Range; urlOf(range: Range): string }) => (
   <nav class="segments" aria-label="Time range">
     {ranges.map((one) => (

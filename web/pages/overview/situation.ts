@@ -11,31 +11,31 @@ export interface Total {
 }
 
 export interface WebhookLine extends Receiver {
-  /** In words. */
+  /** Its name or host, in words. */
   readonly name: string;
   /** `active`, or why nothing is sent to it: `paused`, `disabled`. */
   readonly state: string;
-  /** Its records; null: there are too many webhooks to count for each. */
+  /** Its records; null: there are too many webhooks to count them for each. */
   readonly all: Total | null;
-  /** Of these; null: not counted, as some failed. */
+  /** How many of these were delivered; null: not counted, because some failed. */
   readonly delivered: Total | null;
 }
 
 /** What works and what does not. */
 export interface Situation {
-  /** ISO 8601: what is counted are the events since. Failures are counted by whole hours, so everything is. */
+  /** ISO 8601: the events since then are counted. Failures are counted by whole hours, so everything is. */
   readonly from: string;
   readonly failing: readonly Failing[];
-  /** Fail in so many ways that nobody tells them apart. */
+  /** How many fail in too many different ways to be listed separately. */
   readonly others: number;
   readonly webhooks: readonly WebhookLine[];
   readonly delivered: Total;
   readonly failed: Total;
 }
 
-/** Each of them costs a request. */
+/** Each one costs a request. */
 const mostCounted = 10;
-/** So many failures in a row are no accident. */
+/** This many failures in a row are no accident. */
 const newest = 10;
 
 export async function readSituation({ bucketMs, buckets }: Range, signal: AbortSignal): Promise<Situation> {

@@ -17,7 +17,7 @@ import { WebhookLines } from "./webhook-lines.tsx";
 
 const mostCards = 6;
 
-/** Whether it works; then what does not and why; then what does, in a line each. */
+/** Whether it works; then what does not work, and why; then what does, one line each. */
 export function Standing({
   situation,
   range,
@@ -72,7 +72,10 @@ export function Standing({
   );
 }
 
-/** Always there and always as high: a line that came and went would move what is below it from under the pointer. */
+/**
+ * Always present and always the same height: a line that came and went would shift what is below it from under the
+ * pointer.
+ */
 function VerdictLine({ situation, range }: { situation: Situation; range: Range }) {
   const { text, tone } = verdictOf(situation, range.words, now.value, holdsDeliveries());
   if (tone === "bad") {
@@ -95,7 +98,7 @@ function VerdictLine({ situation, range }: { situation: Situation; range: Range 
   );
 }
 
-/** The shape of what comes. */
+/** A placeholder in the shape of the content. */
 export const StandingSkeleton = () => (
   <div class="stack">
     <p class="verdict">

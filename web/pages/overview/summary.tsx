@@ -12,7 +12,7 @@ import { listUrl } from "./list-url.ts";
 import type { Situation } from "./situation.ts";
 import { since } from "./verdict.ts";
 
-/** What arrived, what waits, what failed, how much is left: four figures, each of which leads to just as many. */
+/** What arrived, what waits, what failed, how much is left: four figures, each linked to a list of that many. */
 export function Summary({ situation, waiting }: { situation: Situation; waiting: Stats["waiting"] | undefined }) {
   const { from, delivered, failed } = situation;
   const ended = delivered.n + failed.n;
@@ -63,10 +63,10 @@ export function Summary({ situation, waiting }: { situation: Situation; waiting:
 
 const refreshEveryMs = 10_000;
 
-/** What is used of the month's quota that is in force. */
+/** How much of the month's quota in force is used. */
 function Month() {
   const who = account.value;
-  // No message tells of a refused event.
+  // No message reports a refused event.
   useEffect(() => {
     const refresh = () => void refreshAccount().catch(() => {});
     refresh();
@@ -103,7 +103,7 @@ function Month() {
   );
 }
 
-/** The shape of what comes. */
+/** A placeholder in the shape of the content. */
 export const SummarySkeleton = () => (
   <div class="figures">
     {["Delivered", "Waiting", "Failed", "This month"].map((name) => (

@@ -5,11 +5,11 @@ import { useLatestReplays } from "../replays/under-way.tsx";
 import { type Begun, inPlace } from "./begun.ts";
 import type { Failing } from "./failing.ts";
 
-/** The replays that were started from cards of failures, for the cards to show how they go. */
+/** The replays started from failure cards, so that the cards can show their progress. */
 export interface Replayed {
   readonly isAny: boolean;
   begin(begun: Begun): void;
-  /** Progress of the latest one, if there is one. @param cause "": of all that failed for the webhook */
+  /** Progress of the latest one, if any. @param cause "": everything that failed for the webhook */
   rowOf(webhook: string | null, cause: string): JSX.Element | null;
   inPlace(failing: readonly Failing[]): readonly Failing[];
   /** Others that are under way. */
@@ -18,7 +18,7 @@ export interface Replayed {
 
 export function useBegun(webhooks: readonly Webhook[]): Replayed {
   const [begun, setBegun] = useState<readonly Begun[]>([]);
-  /** As it was shown when the latest of them was started, and as it is shown now. */
+  /** What was shown when the latest of them was started, and what is shown now. */
   const before = useRef<readonly Failing[]>([]);
   const shown = useRef<readonly Failing[]>([]);
   const latest = useLatestReplays(begun.length, webhooks);

@@ -2,7 +2,7 @@ import { count } from "../../format/number.ts";
 import { clockTime, dayOf } from "../../parts/chart-text.ts";
 import type { Situation } from "./situation.ts";
 
-/** How it goes, in a sentence or two. */
+/** How things are going, in a sentence or two. */
 export interface Verdict {
   readonly text: string;
   /** `bad`: nothing gets through. */
@@ -11,7 +11,7 @@ export interface Verdict {
 
 /**
  * @param span "hour", "6 hours"
- * @param isHeld the operator holds back all deliveries
+ * @param isHeld the operator has paused all deliveries
  */
 export function verdictOf(
   { webhooks, failing, others, delivered, failed }: Situation,
@@ -68,6 +68,6 @@ function allDeliver(webhooks: Situation["webhooks"]): string {
 const few = (n: number, isExact: boolean): string =>
   n === 1 ? "1 delivery" : `${isExact ? "" : "More than "}${count(n)} deliveries`;
 
-/** "08:41"; of another day "21 Nov 08:41". */
+/** "08:41"; for another day "21 Nov 08:41". */
 export const since = (ms: number, nowMs: number): string =>
   dayOf(ms) === dayOf(nowMs) ? clockTime(ms) : `${dayOf(ms)} ${clockTime(ms)}`;

@@ -7,7 +7,7 @@ import { useStats } from "./over-time.tsx";
 import type { Range } from "./range.ts";
 import type { WebhookLine } from "./situation.ts";
 
-/** The webhooks of which nothing failed, as short as that can be said. */
+/** The webhooks without failures, as briefly as possible. */
 export function WebhookLines({ lines, from, range }: { lines: readonly WebhookLine[]; from: string; range: Range }) {
   if (lines.length === 0) return null;
   return (

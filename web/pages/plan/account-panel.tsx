@@ -6,7 +6,7 @@ import { DeleteDialog } from "./delete-dialog.tsx";
 import { PasswordDialog } from "./password-dialog.tsx";
 import type { PlanView } from "./plan-view.ts";
 
-/** How one signs in, and how the account ends. */
+/** How to sign in, and how to delete the account. */
 export function AccountPanel({ view }: { view: PlanView }) {
   const { who } = view;
   const [open, setOpen] = useState<"password" | "delete" | null>(null);

@@ -11,7 +11,7 @@ import { useLoaded } from "../../stream/load.ts";
 
 const step = 10;
 
-/** Who did what with the account, the newest first. */
+/** Who did what with the account, newest first. */
 export function Activity() {
   const [size, setSize] = useState(step);
   const audit = useLoaded(`audit ${size}`, (signal) => call<AuditPage>("/v1/audit", { query: { size }, signal }));

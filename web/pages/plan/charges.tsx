@@ -21,7 +21,7 @@ const states: Record<Charge["state"], { text: string; tone: "" | "good" | "warn"
   refunded: { text: "Refunded", tone: "" },
 };
 
-/** The latest charges, the newest first. An account that never had one has no such list. */
+/** The latest charges, newest first. An account that was never charged has no such list. */
 export function Charges({ of: charges }: { of: readonly Charge[] }) {
   if (charges.length === 0) return null;
   return (

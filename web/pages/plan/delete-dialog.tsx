@@ -11,7 +11,7 @@ import { leaveEverywhere } from "../../session/tabs.ts";
 import { useLoaded } from "../../stream/load.ts";
 import type { PlanView } from "./plan-view.ts";
 
-/** Deletes the account, once its name was typed: there is no way back. */
+/** Deletes the account after its name has been typed: there is no way back. */
 export function DeleteDialog({ view: { who, billing, webhooks }, onClose }: { view: PlanView; onClose(): void }) {
   const { route } = useLocation();
   const [typed, setTyped] = useState("");

@@ -10,7 +10,7 @@ import { readForm } from "../../parts/form.ts";
 import { NewPassword, useNewPassword } from "../../parts/new-password.tsx";
 import { say } from "../../parts/said.tsx";
 
-/** Changes the password; this tab goes on with the session that the change answers. */
+/** Changes the password; this tab continues with the session returned by the change. */
 export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(): void }) {
   const form = useRef<HTMLFormElement>(null);
   const newPassword = useNewPassword(form, "new_password");
@@ -33,7 +33,7 @@ export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(
   return (
     <Dialog title="Change the password" onClose={onClose}>
       <form ref={form} class="form" onSubmit={submit}>
-        {/* Says to a password manager whose password this is. */}
+        {/* Tells password managers whose password this is. */}
         <input
           class="visually-hidden"
           autocomplete="username"

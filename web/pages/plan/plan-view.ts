@@ -1,7 +1,7 @@
 import { call } from "../../api/client.ts";
 import type { About, Account, Billing, PaymentMethod, Webhook } from "../../api/types.ts";
 
-/** All that the page shows, read together so that it fits together. */
+/** Everything the page shows, read together so that it is consistent. */
 export interface PlanView {
   readonly who: Account;
   readonly billing: Billing;
@@ -19,11 +19,11 @@ export async function readPlan(signal: AbortSignal): Promise<PlanView> {
   return { who, billing, webhooks: webhooks.length };
 }
 
-/** The plan whose limits hold while another one waits for its card; null before the first verification. */
+/** The plan whose limits apply while another one waits for its card; null before the first verification. */
 export const enforcedPlan = (plans: readonly Plan[], { enforced_tier: enforced }: Account): Plan | null =>
   plans.find(({ tier }) => tier === enforced) ?? null;
 
-/** Goes to the page on which a card is verified, in this tab: the session is still here on the way back. */
+/** Goes to the card verification page in this tab, so that the session is still here on return. */
 export async function openCardPage(): Promise<void> {
   const { payment_url: url } = await call<PaymentMethod>("/v1/tenants/payment-method", { method: "POST" });
   location.assign(url);

@@ -5,7 +5,7 @@ import { Panel } from "../../parts/panel.tsx";
 import { enforcedPlan, type Plan, type PlanView } from "./plan-view.ts";
 import type { Upgrade } from "./upgrade-dialog.tsx";
 
-/** The plans side by side, and the way to a higher one. */
+/** The plans side by side, with the way to upgrade. */
 export function Plans({
   view,
   plans,

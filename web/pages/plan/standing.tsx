@@ -12,7 +12,7 @@ import { enforcedPlan, openCardPage, type Plan, type PlanView } from "./plan-vie
 const pollEveryMs = 5_000;
 
 /**
- * Keeps asking about an open payment while somebody waits for it: the stream tells when it is settled, and the status
+ * Keeps asking about an open payment while the user waits for it: the stream reports when it is settled, and the status
  * endpoint makes the server ask the processor in case its callback was lost.
  */
 export function usePaymentWatch({ data, reload }: Loaded<PlanView>): void {
@@ -26,7 +26,7 @@ export function usePaymentWatch({ data, reload }: Loaded<PlanView>): void {
     if (!isWaiting || id === undefined) return;
     const timer = setInterval(() => {
       if (document.visibilityState === "hidden") return;
-      // Without an answer the next look asks again.
+      // Without a response, the next poll asks again.
       call(`/v1/tenants/${id}/status`, { credential: null })
         .catch(() => {})
         .finally(() => latest.current());
@@ -35,7 +35,7 @@ export function usePaymentWatch({ data, reload }: Loaded<PlanView>): void {
   }, [id, isWaiting]);
 }
 
-/** What keeps the account from its plan, with the one next action. Nothing when all is well. */
+/** What keeps the account from its plan, with the single next action. Nothing when all is well. */
 export function Standing({ view, plans }: { view: PlanView; plans: readonly Plan[] }) {
   const { who, billing } = view;
   const { query, route } = useLocation();
@@ -46,7 +46,7 @@ export function Standing({ view, plans }: { view: PlanView; plans: readonly Plan
   useEffect(() => {
     if (wasOpen.current && !isOpen && billing.card !== null) {
       setSettled(true);
-      // A reload later is no return from a payment any more.
+      // A later reload no longer counts as a return from a payment.
       if (isBack) route("/plan", true);
     }
     wasOpen.current = isOpen;
@@ -148,7 +148,7 @@ function Pending({ view: { who, billing }, plans }: { view: PlanView; plans: rea
   const [latest] = billing.charges;
   const toConfirm = billing.charges.find(({ state }) => state === "confirmation_required");
   const refused = latest && ["failed", "refunding", "refunded"].includes(latest.state) ? latest.reason : null;
-  // Of a page that is not paid yet: the last card's, or the processor's for not making it.
+  // For a page that is not paid yet: the reason is the last card's, or the processor's for not making the page.
   const problem = latest?.state === "pending" ? latest.reason : null;
   return (
     <Notice tone="warn">

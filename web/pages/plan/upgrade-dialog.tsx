@@ -11,17 +11,17 @@ import { NewPassword, useNewPassword } from "../../parts/new-password.tsx";
 import { say } from "../../parts/said.tsx";
 import { openCardPage, type Plan } from "./plan-view.ts";
 
-/** As things stood when it was asked for. */
+/** How things stood when the upgrade was requested. */
 export interface Upgrade {
   readonly to: Plan;
   readonly from: string;
-  /** The one in force, whose days are charged. */
+  /** The plan in force, whose days are charged. */
   readonly enforced: Plan | null;
   readonly card: Billing["card"];
   readonly payments: About["payments"];
 }
 
-/** Says what an upgrade costs and when, does it, and leads to the payment page where one is needed. */
+/** Says what an upgrade costs and when, performs it, and leads to the payment page where one is needed. */
 export function UpgradeDialog({
   upgrade: { to, from, card, enforced },
   onClose,
@@ -33,7 +33,7 @@ export function UpgradeDialog({
 }) {
   const form = useRef<HTMLFormElement>(null);
   const [pending, setPending] = useState<Upgraded | null>(null);
-  /** Why the bank declined the card last. */
+  /** Why the bank last declined the card. */
   const [reason, setReason] = useState<string | null>(null);
   const newPassword = useNewPassword(form, "password");
   const isFromFree = from === "free";

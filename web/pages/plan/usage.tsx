@@ -17,9 +17,9 @@ const words: Record<Account["status"], { text: string; tone: "good" | "warn" | "
   suspended: { text: "Suspended", tone: "bad" },
 };
 
-/** The plan, how the account stands, and what is used of it. */
+/** The plan, the account's standing, and how much is used. */
 export function Usage({ view: { who: read, webhooks } }: { view: PlanView }) {
-  // The count of events goes on while one looks.
+  // The event count keeps going while the page is open.
   const who = account.value ?? read;
   const { text, tone } = words[who.status];
   return (
@@ -59,7 +59,7 @@ function Quota({ who }: { who: Account }) {
   }
   const share = quota === 0 ? 1 : used / quota;
   const tone = share >= 1 ? "bad" : share >= warnFrom ? "warn" : "";
-  // A minute is fine enough, and the text does not change under the reader.
+  // A minute is precise enough, and the text does not keep changing while it is read.
   const resets = <Time at={quotaResetsAt(Math.floor(now.value / 60_000) * 60_000)} />;
   return (
     <div>

@@ -3,7 +3,7 @@ import { count } from "../../format/number.ts";
 
 export type Kind = "failed" | "timeline" | "single" | "all";
 
-/** What is to be delivered again, as it stands in the URL. */
+/** What is to be delivered again, as encoded in the URL. */
 export interface Choice {
   readonly kind: Kind;
   readonly eventId: string;
@@ -24,7 +24,7 @@ export const kinds: Readonly<Record<Kind, { text: string; hint: string }>> = {
 
 const isKind = (text: string | undefined): text is Kind => text !== undefined && text in kinds;
 
-/** Reads the query of the page; what it does not understand it leaves out. */
+/** Reads the query of the page and ignores what it does not understand. */
 export function readChoice(query: Readonly<Record<string, string>>): Choice {
   const eventId = query.event ?? "";
   const from = isoOrNothing(query.from ?? query.startTime);
@@ -33,7 +33,7 @@ export function readChoice(query: Readonly<Record<string, string>>): Choice {
   return { kind: isKind(query.kind) ? query.kind : meant, eventId, from, to };
 }
 
-/** The page's URL of a choice and of a page of the list, from 1. */
+/** The page's URL for a choice and a page of the list, from 1. */
 export function urlOf({ kind, eventId, from, to }: Choice, page: number): string {
   const query = new URLSearchParams();
   if (kind !== "failed") query.set("kind", kind);
@@ -52,13 +52,13 @@ export function missing({ kind, eventId, from, to }: Choice): string | null {
   return null;
 }
 
-/** The fields that the replay of this kind takes, without its label. */
+/** The fields that this kind of replay takes, without its label. */
 export function fieldsOf({ kind, eventId, from, to }: Choice): Readonly<Record<string, string>> {
   if (kind === "single") return { eventId: eventId.trim() };
   return kind === "timeline" ? { startTime: from, endTime: to } : {};
 }
 
-/** What the button says. @param selected null while it is not known */
+/** The text of the button. @param selected null while it is not known */
 export function startText(kind: Kind, selected: number | null): string {
   if (kind === "single") return "Replay this event";
   if (selected === null || selected === 0) return "Replay";
@@ -83,7 +83,7 @@ const labelWords: Readonly<Record<Kind, string>> = { failed: "failed", timeline:
 
 const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/;
 
-/** In one form, so that they compare as text. */
+/** In a uniform form, so that they compare as text. */
 function isoOrNothing(text: string | undefined): string {
   if (text === undefined || !isoPattern.test(text)) return "";
   const ms = Date.parse(text);

@@ -2,7 +2,7 @@ import type { Replay, Webhook } from "../../api/types.ts";
 import { chipsOf } from "../events/chips.ts";
 import { everything, type Filter } from "../events/filter.ts";
 
-/** The filter of a replay, as the list of events has it. */
+/** The filter of a replay, in the terms of the event list. */
 function listFilterOf({ filter }: Replay): Filter {
   const { webhook = "", type = "", code = "", status = "", from = "", to = "" } = filter ?? {};
   const span = from === "" && to === "" ? "" : "custom";

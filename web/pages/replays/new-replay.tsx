@@ -25,11 +25,11 @@ import {
   startText,
 } from "./choice.ts";
 
-/** How often the number of failed events follows what happens. */
+/** How often the count of failed events is refreshed. */
 const recountEveryMs = 2_000;
 const listEveryMs = 1_000;
 
-/** Beyond it, one press is not enough. */
+/** Beyond this, one press is not enough. */
 const mostUnasked = 100;
 
 const targets = {
@@ -45,13 +45,13 @@ export function NewReplay({
   onStarted,
 }: {
   choice: Choice;
-  /** Of which the events are counted. */
+  /** The choice for which events are counted. */
   settled: Choice;
   onChange(choice: Choice): void;
   /** @param id of the replay */
   onStarted(id: string): void;
 }) {
-  /** Null: it follows the choice and the time. */
+  /** Null: the label follows the choice and the time. */
   const [label, setLabel] = useState<string | null>(null);
   const [labelAt, setLabelAt] = useState(Date.now);
   const shownLabel = label ?? defaultLabel(choice.kind, labelAt);
@@ -75,7 +75,7 @@ export function NewReplay({
         body: { ...fieldsOf(choice), replayGroupId: shownLabel },
       });
       setLabel(null);
-      // That one was used.
+      // That label is used up.
       setLabelAt(Math.max(Date.now(), labelAt + 1000));
       say(`Replay ${shownLabel} started.`);
       onStarted(location?.split("/").at(-1) ?? "");
@@ -190,7 +190,7 @@ const presets = [
   { text: "7 d", ms: 7 * 24 * hourMs },
 ];
 
-/** A range that was never chosen begins as the last hour. */
+/** A range that was never chosen starts as the last hour. */
 function begin(choice: Choice, kind: Kind): Partial<Choice> {
   return kind === "timeline" && choice.from === "" && choice.to === "" ? { kind, ...last(hourMs) } : { kind };
 }

@@ -8,7 +8,7 @@ import { Button } from "../../parts/button.tsx";
 import { type Facts, ReplayQuestion } from "../../parts/replay-question.tsx";
 import { say } from "../../parts/said.tsx";
 
-/** As the API takes it. */
+/** In the API's terms. */
 export interface FailedFilter {
   readonly webhook?: string | undefined;
   readonly type?: string | undefined;
@@ -18,10 +18,10 @@ export interface FailedFilter {
   readonly to?: string | undefined;
 }
 
-/** Beyond it, a click alone is too little. */
+/** Beyond this, a click alone is not enough. */
 const mostUnasked = 100;
 
-/** Delivers exactly what failed so again; of very many it asks first. */
+/** Delivers exactly what failed again; for very many it asks first. */
 export function ReplayFailed({
   filter,
   n,
@@ -32,14 +32,14 @@ export function ReplayFailed({
   onStarted,
 }: {
   filter: FailedFilter;
-  /** As it is known here; what is replayed is counted when the button is pressed. */
+  /** As known here; what is replayed is counted when the button is pressed. */
   n: number;
   /** The name of the webhook that gets it. */
   to: string;
-  /** What it is that failed. */
+  /** Describes what failed. */
   facts: Facts;
   text?: string;
-  /** Of the button, for those who do not see what stands beside it. */
+  /** The button's label, for those who cannot see what is next to it. */
   label: string;
   /** @param id of the replay */
   onStarted(id: string): void;

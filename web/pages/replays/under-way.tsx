@@ -10,10 +10,10 @@ import { narrowedTo } from "./narrowed.ts";
 
 const followEveryMs = 500;
 
-/** The latest replays, of which each can be followed and cancelled. */
+/** The latest replays, each of which can be followed and cancelled. */
 export interface LatestReplays {
   rowOf(id: string): JSX.Element | null;
-  /** Of those that run or wait, but for these. */
+  /** Those that run or wait, except these. */
   othersThan(ids: readonly string[]): JSX.Element | null;
 }
 

@@ -5,8 +5,8 @@ import { type Choice, readChoice, urlOf } from "./choice.ts";
 const settleMs = 300;
 
 /**
- * The choice as it is made, and as it is once nobody has typed for a moment: only then it goes into the URL, so that a
- * reload keeps it, and to the server. Whoever comes by a link, or goes back, brings another one.
+ * The choice as it is being made, and as it is once nobody has typed for a moment: only then does it go into the URL, so
+ * that a reload keeps it, and to the server. Following a link, or going back, brings a different one.
  */
 export function useChoice(page: number): { choice: Choice; settled: Choice; change(choice: Choice): void } {
   const { query, route } = useLocation();

@@ -5,7 +5,7 @@ import { total } from "../overview/failing-card.tsx";
 import type { Total } from "../overview/situation.ts";
 import type { WebhookSituation } from "./situation.ts";
 
-/** What became of the events: each figure leads to the list that it counts. */
+/** What became of the events: each figure leads to the list it counts. */
 export function Figures({ webhookId, situation }: { webhookId: string; situation: WebhookSituation }) {
   const { from, delivered, waiting, failed } = situation;
   const figures: readonly { name: string; state: "delivered" | "waiting" | "failed"; icon: IconName; of: Total }[] = [

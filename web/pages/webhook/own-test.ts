@@ -1,13 +1,13 @@
 import type { Webhook } from "../../api/types.ts";
 
-/** A payload that the webhook takes, to begin with. */
+/** A payload that the webhook accepts, as a starting point. */
 export function sampleOf({ event_types }: Pick<Webhook, "event_types">): string {
   const taken = event_types?.find((pattern) => !pattern.startsWith("postrider.")) ?? "order.created";
   const sample = { event_type: taken.replace("*", "created"), order_id: 1042, amount: "49.90" };
   return JSON.stringify(sample, null, 2);
 }
 
-/** Why it is no payload; null: it is one. */
+/** Why it is not a payload; null: it is one. */
 export function payloadFault(text: string): string | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -18,6 +18,6 @@ export function payloadFault(text: string): string | null {
   }
 }
 
-/** The payload as it was typed: big numbers, the order of its keys and its white space stay. */
+/** The payload as typed: big numbers, key order and white space are preserved. */
 export const testBody = (payload: string, eventType: string): string =>
   `{"payload":${payload}${eventType === "" ? "" : `,"event_type":${JSON.stringify(eventType)}`}}`;

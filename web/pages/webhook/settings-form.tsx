@@ -10,13 +10,13 @@ import { say } from "../../parts/said.tsx";
 import { unsaved } from "../../session/unsaved.ts";
 import { changesOf, type Draft, toDraft, wrongHeaders, wrongPattern } from "./settings.ts";
 
-/** Outlives the view: whoever looks something up elsewhere finds the changes again. */
+/** Outlives the view: a user who looks something up elsewhere finds the changes again. */
 const kept = signal<{ readonly id: string; readonly draft: Draft } | null>(null);
 
-/** Patterns are named by their place in the list. */
+/** Patterns are named by their position in the list. */
 const fields = ["name", "rate_limit", "max_concurrency", "headers"];
 
-/** What a webhook is told, and nothing of it changes until it is saved. */
+/** A webhook's settings; none of them changes until they are saved. */
 export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: Webhook[]): void }) {
   const draft = kept.value?.id === webhook.id ? kept.value.draft : toDraft(webhook);
   const changes = changesOf(webhook, draft);

@@ -3,13 +3,13 @@ import type { SavedSettings, Webhook } from "../../api/types.ts";
 /** The settings of a webhook as they are typed. */
 export interface Draft {
   readonly name: string;
-  /** A pattern in each line; "": every event. */
+  /** One pattern per line; "": every event. */
   readonly eventTypes: string;
   /** "": none. */
   readonly rateLimit: string;
   readonly maxConcurrency: string;
   readonly ordered: boolean;
-  /** "Name: value" in each line; a value that is saved stands there as its mask. */
+  /** "Name: value" on each line; a saved value is shown as its mask. */
   readonly headers: string;
 }
 
@@ -24,7 +24,7 @@ export const toDraft = ({ name, event_types, rate_limit, max_concurrency, ordere
     .join("\n"),
 });
 
-/** As they stand in the lines; one without a colon has no value, for the server to say so. */
+/** As they appear in the lines; one without a colon has no value, so that the server reports it. */
 function headersOf(text: string): [name: string, value: string][] {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return lines.map((line) => {
@@ -33,7 +33,7 @@ function headersOf(text: string): [name: string, value: string][] {
   });
 }
 
-/** What the server could not tell: of two headers with the same name it would be sent one. */
+/** What the server could not detect: of two headers with the same name, it would be sent only one. */
 export function wrongHeaders({ headers }: Draft): string | null {
   const names = headersOf(headers).map(([name]) => name.toLowerCase());
   const twice = names.find((name, i) => names.indexOf(name) !== i);
@@ -42,10 +42,10 @@ export function wrongHeaders({ headers }: Draft): string | null {
 
 const patternsOf = (text: string): string[] => text.split(/[\s,]+/).filter((pattern) => pattern !== "");
 
-/** Nothing is no limit; what is no number is sent as it is, for the server to say so. */
+/** Empty means no limit; anything that is not a number is sent as is, so that the server reports it. */
 const limitOf = (text: string): number | null => (text.trim() === "" ? null : Number(text));
 
-/** What saving it sends: the settings that differ, and no others. */
+/** What saving sends: only the settings that differ. */
 export function changesOf(saved: Webhook, draft: Draft): Partial<SavedSettings> {
   const before = toDraft(saved);
   const patterns = patternsOf(draft.eventTypes);
@@ -63,7 +63,7 @@ export function changesOf(saved: Webhook, draft: Draft): Partial<SavedSettings> 
   };
 }
 
-/** What is wrong with the patterns, by the pattern: the server names it by its place. */
+/** What is wrong with the patterns, naming the pattern: the server names it by its position. */
 export function wrongPattern(
   broken: { readonly field: string; readonly rule: string } | null,
   draft: Draft,

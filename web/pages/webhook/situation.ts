@@ -10,7 +10,7 @@ const shown = 8;
 
 export type WebhookSituation = Awaited<ReturnType<typeof readWebhookSituation>>;
 
-/** How one webhook does: what became of the events since a moment, why it fails, and the latest deliveries to it. */
+/** How one webhook is doing: what became of the events since a moment, why it fails, and its latest deliveries. */
 export async function readWebhookSituation(webhook: Webhook, { bucketMs, buckets }: Range, signal: AbortSignal) {
   const since = new Date(serverNow() - bucketMs * buckets).toISOString();
   const [failures, health] = await Promise.all([

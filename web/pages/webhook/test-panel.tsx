@@ -6,7 +6,7 @@ import { Panel } from "../../parts/panel.tsx";
 import { TestAnswer, useTestEvent } from "../webhooks/test-event.tsx";
 import { payloadFault, sampleOf, testBody } from "./own-test.ts";
 
-/** One event with a payload of one's own, for this webhook alone, and what it answers. */
+/** Sends one event with a custom payload to this webhook only, and shows the response. */
 export function TestPanel({ webhook }: { webhook: Webhook }) {
   const [payload, setPayload] = useState(() => sampleOf(webhook));
   const [eventType, setEventType] = useState("");

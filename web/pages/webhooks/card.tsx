@@ -14,7 +14,7 @@ export interface CardProps {
   row: DraftRow;
   /** Undefined: it is being read, or could not be. */
   health: WebhookHealth | undefined;
-  /** It is the account's inbox. */
+  /** Whether it is the account's inbox. */
   isInbox: boolean;
   isOpen: boolean;
   fault: Fault | null;
@@ -24,7 +24,7 @@ export interface CardProps {
   onUndo(): void;
 }
 
-/** One webhook: what it is and how it does, or the fields in which it is edited. */
+/** One webhook: what it is and how it is doing, or the fields in which it is edited. */
 export function Card(props: CardProps) {
   const { row } = props;
   if (row.isRemoved) return <Removed {...props} />;

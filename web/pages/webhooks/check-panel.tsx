@@ -9,7 +9,7 @@ import { say } from "../../parts/said.tsx";
 import type { VerifyKeys } from "../../verify/use-keys.ts";
 import { type Finding, verifyDelivery } from "../../verify/verify-delivery.ts";
 
-/** Whether a delivery that somebody received is genuine. What is pasted stays in the page. */
+/** Whether a delivery that somebody received is genuine. What is pasted never leaves the page. */
 export function CheckPanel({ keys: { jwks, secret } }: { keys: VerifyKeys }) {
   const [pasted, setPasted] = useState({ headers: "", body: "" });
   const [findings, setFindings] = useState<readonly Finding[] | null>(null);

@@ -1,13 +1,13 @@
 import type { SavedSettings, Webhook } from "../../api/types.ts";
 import { toEntry } from "../../api/webhook-entry.ts";
 
-/** The list of webhooks while it is edited. It is saved as a whole. */
+/** The list of webhooks while it is being edited. It is saved as a whole. */
 export type Draft = readonly DraftRow[];
 
 export interface DraftRow {
-  /** Stays while everything else of it changes. */
+  /** Stays the same while everything else about the row changes. */
   readonly key: string;
-  /** As it is registered; null: not yet. */
+  /** As registered; null: not yet registered. */
   readonly saved: Webhook | null;
   readonly url: string;
   readonly name: string;
@@ -33,7 +33,7 @@ export const addRow = (draft: Draft, key: string, url: string, name: string): Dr
 export const editRow = (draft: Draft, key: string, edit: Partial<Pick<DraftRow, "url" | "name">>): Draft =>
   draft.map((row) => (row.key === key ? { ...row, ...edit } : row));
 
-/** A webhook that is registered stays in sight until the list is saved; one that never was is gone. */
+/** A registered webhook stays visible until the list is saved; one that was never registered disappears. */
 export const removeRow = (draft: Draft, key: string): Draft =>
   draft.flatMap((row) =>
     row.key !== key ? [row] : row.saved === null ? [] : [{ ...toRow(row.saved), isRemoved: true }],
@@ -45,8 +45,8 @@ export const undoRow = (draft: Draft, key: string): Draft =>
 export const keptRows = (draft: Draft): Draft => draft.filter(({ isRemoved }) => !isRemoved);
 
 /**
- * The body of the `PUT`. A URL that stays keeps its settings, and another one takes them over, but for its headers: nobody
- * but the server knows their values.
+ * The body of the `PUT`. A URL that stays keeps its settings; a changed one takes them over, except for its headers,
+ * whose values only the server knows.
  */
 export const toEntries = (draft: Draft): SavedSettings[] =>
   keptRows(draft).map(({ saved, url, name }) => ({
@@ -82,18 +82,18 @@ export function changesInWords(draft: Draft): string {
   return changes.flatMap(([count, word]) => (count === 0 ? [] : [`${count} ${word}`])).join(", ");
 }
 
-/** Webhooks whose URL is not in the list any more: what waits for them fails when it is saved (rules, section 7). */
+/** Webhooks whose URL is no longer in the list: deliveries waiting for them fail when it is saved (rules, section 7). */
 export function leavingWebhooks(draft: Draft): Webhook[] {
   const staying = new Set(toEntries(draft).map(({ webhook_url }) => webhook_url));
   return draft.flatMap(({ saved }) => (saved !== null && !staying.has(saved.url) ? [saved] : []));
 }
 
-/** The draft on top of what is registered by now, because somebody else may have saved the list meanwhile. */
+/** The draft on top of what is registered by now, because somebody else may have saved the list in the meantime. */
 export function rebase(draft: Draft, registered: readonly Webhook[]): Draft {
   const known = new Set(draft.flatMap(({ saved }) => saved?.id ?? []));
   const kept = draft.flatMap((row): DraftRow[] => {
     if (row.saved === null) {
-      // Saved meanwhile, in this tab or in another.
+      // Saved in the meantime, in this tab or in another.
       return registered.some(({ url, id }) => url === row.url.trim() && !known.has(id)) ? [] : [row];
     }
     const saved = registered.find(({ id }) => id === row.saved?.id);
@@ -110,18 +110,18 @@ export interface Fault {
   readonly message: string;
 }
 
-/** The row that a refusal of the list is about: the server names an entry by its place in what was sent. */
+/** The row that a refusal of the list is about: the server names an entry by its position in what was sent. */
 export function findFault({ code, message, broken }: Refused, draft: Draft): Fault | null {
   for (const [place, { key }] of keptRows(draft).entries()) {
     if (broken?.field === `[${place}].name`) return { key, field: "name", message: `The name ${broken.rule}.` };
     if (broken?.field !== `[${place}].webhook_url`) continue;
-    // Its rule names the other webhook as the API does.
+    // Its rule names the other webhook in the API's terms.
     return { key, field: "url", message: code === "duplicate_webhook" ? message : `The URL ${broken.rule}.` };
   }
   return null;
 }
 
-/** As much of an `ApiError` as tells. */
+/** The relevant part of an `ApiError`. */
 interface Refused {
   readonly code: string;
   readonly message: string;

@@ -23,7 +23,7 @@ import {
 import { SaveBar } from "./save-bar.tsx";
 import { useDraft } from "./use-draft.ts";
 
-/** Names the rows that are not registered yet. */
+/** Numbers the rows that are not registered yet. */
 let added = 0;
 
 /** The list, edited as a whole: nothing changes until it is saved. */
@@ -56,7 +56,7 @@ export function WebhookList({
     if (url === "") focusOn(`input[name="url-${key}"]`);
   }
 
-  /** After the next drawing, when the field is there. */
+  /** After the next render, when the field exists. */
   function focusOn(field: string): void {
     requestAnimationFrame(() => list.current?.querySelector<HTMLElement>(field)?.focus());
   }

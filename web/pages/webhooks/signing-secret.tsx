@@ -9,7 +9,7 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { say } from "../../parts/said.tsx";
 import { Reveal } from "../../parts/secret.tsx";
 
-/** The secret that `v1` is made with: masked until it is revealed, copied whole either way. */
+/** The secret behind the `v1` signature: masked until it is revealed, copied whole either way. */
 export function SigningSecret({
   secret: { secret, earlier_secret_expires_at },
   isShown,

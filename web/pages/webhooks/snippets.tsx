@@ -2,7 +2,7 @@ import { useLocation } from "preact-iso/router";
 import { Code } from "../../parts/code.tsx";
 import { type Snippet, type SnippetValues, snippets } from "../../verify/snippets.ts";
 
-/** Receivers that check each delivery, ready to run. Which language one reads is kept in the URL. */
+/** Receivers that verify each delivery, ready to run. The chosen language is kept in the URL. */
 export function Snippets({ values }: { values: SnippetValues }) {
   const { path, query, route } = useLocation();
   const all = snippets(values);

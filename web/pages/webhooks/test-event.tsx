@@ -17,7 +17,7 @@ export interface TestEvent {
   forget(): void;
 }
 
-/** @param bodyOf what is sent; without it, a sample */
+/** @param bodyOf what is sent; a sample if omitted */
 export function useTestEvent(
   { id }: Pick<Webhook, "id">,
   bodyOf?: () => string,

@@ -5,7 +5,7 @@ import { account } from "../../session/account.ts";
 import { unsaved } from "../../session/unsaved.ts";
 import { changesInWords, type Draft, rebase, toDraft } from "./draft.ts";
 
-/** Outlives the view: whoever looks something up elsewhere finds the changes again. */
+/** Outlives the view: a user who looks something up elsewhere finds the changes again. */
 const kept = signal<{ readonly tenantId: string; readonly rows: Draft } | null>(null);
 
 export interface Editing {
@@ -16,7 +16,7 @@ export interface Editing {
   discard(): void;
 }
 
-/** The list as it is edited, on top of what is registered. */
+/** The list being edited, on top of what is registered. */
 export function useDraft(registered: readonly Webhook[]): Editing {
   const tenantId = account.value?.tenant_id ?? "";
   const rows = kept.value?.tenantId === tenantId ? rebase(kept.value.rows, registered) : toDraft(registered);

@@ -85,7 +85,7 @@ function Verification({
   );
 }
 
-/** A key is published before it signs, so of several only a delivery tells which one signs now. */
+/** A key is published before it signs, so when there are several, only a delivery tells which one is signing now. */
 function useSigningKeyId({ keys }: VerifyKeys["jwks"]): string {
   const [newest, ...others] = keys;
   const named = useLoaded(keys.map(({ kid }) => kid).join(), async (signal) => {

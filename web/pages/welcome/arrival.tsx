@@ -12,13 +12,13 @@ import { useLoaded } from "../../stream/load.ts";
 import { Received } from "./received.tsx";
 
 interface Latest {
-  /** Of the event that came last, one a webhook. */
+  /** The records of the latest event, one per webhook. */
   readonly records: readonly EventRecord[];
-  /** What the inbox received of it. */
+  /** What the inbox received for it. */
   readonly received: InboxDelivery | null;
 }
 
-/** Follows the latest event from its acceptance to its receipt, as it happens. */
+/** Follows the latest event live, from acceptance to receipt. */
 export function Arrival({ inboxUrl }: { inboxUrl: string }) {
   const latest = useLoaded<Latest>("arrival", readLatest);
   useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], 250, latest.reload);
