@@ -12,28 +12,28 @@ export const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 export interface Received {
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in turn, as they came. */
+  /** Alternating names and values, as received. */
   readonly rawHeaders: readonly string[];
   readonly method: string;
   readonly body: Buffer;
   readonly text: string;
   readonly at: number;
-  /** Resolves when the sender has gone before it was answered. */
+  /** Resolves when the sender has disconnected before it was answered. */
   readonly broken: Promise<void>;
 }
 
-/** A status, or whatever the function does with the response; doing nothing is a webhook that never answers. */
+/** A status, or whatever the function does with the response; doing nothing makes a webhook that never responds. */
 export type HookAnswer = number | ((response: ServerResponse, nth: number, received: Received) => void);
 
 export interface Hook {
   readonly url: string;
   readonly received: Received[];
   answer: HookAnswer;
-  /** Resolves when `n` requests have come, all bodies read. */
+  /** Resolves when `n` requests have arrived, with all bodies read. */
   whenReceived(n: number): Promise<Received[]>;
 }
 
-/** One listener with any number of webhooks, each a path of its own. */
+/** One listener with any number of webhooks, each at its own path. */
 export async function startHooks() {
   const hooks = new Map<string, { hook: Hook; waiters: Set<() => void> }>();
   const server = createServer((incoming, response) => {
@@ -99,7 +99,7 @@ export async function startHooks() {
 
 export type Hooks = Awaited<ReturnType<typeof startHooks>>;
 
-/** An answer that waits until it is let go. */
+/** An answer that waits until the gate is opened. */
 export function gate(status = 200): { answer: HookAnswer; open(): void } {
   const waiting: ServerResponse[] = [];
   let opened = false;
@@ -115,7 +115,7 @@ export function gate(status = 200): { answer: HookAnswer; open(): void } {
   };
 }
 
-/** A port of this machine on which nothing listens. */
+/** A port on this machine where nothing listens. */
 export async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -124,7 +124,7 @@ export async function closedPort(): Promise<number> {
   return port;
 }
 
-/** Registers webhooks and insists that it worked. */
+/** Registers webhooks and asserts that it worked. */
 export async function register(
   account: Pick<TestAccount, "put">,
   ...webhooks: (string | { readonly webhook_url: string; readonly [setting: string]: unknown })[]
@@ -138,7 +138,7 @@ export async function register(
 
 // ---------------------------------------------------------------- requests
 
-/** Sends the very bytes of an ingestion body. */
+/** Sends the exact bytes of an ingestion body. */
 export const ingestRaw = (
   server: TestApp,
   token: string,
@@ -160,7 +160,7 @@ export const batchOf = (server: TestApp, account: Pick<TestAccount, "apiKey">, n
     body: { events: Array.from({ length: n }, () => ({ payload })) },
   });
 
-/** A request of which only the head says something about the length: chunked, or with headers that `fetch` refuses. */
+/** A request whose head alone says something about its length: chunked, or with headers that `fetch` refuses. */
 export function rawRequest(
   server: TestApp,
   method: string,
@@ -192,7 +192,7 @@ export function rawRequest(
   });
 }
 
-/** Asks until the answer is the hoped-for one, for what only HTTP can tell. */
+/** Asks until the expected answer arrives, for what only HTTP can tell. */
 export async function until<T>(ask: () => Promise<T> | T, holds: (value: T) => boolean): Promise<T> {
   const end = performance.now() + patienceMs;
   for (;;) {
@@ -236,7 +236,10 @@ export async function outcome(account: TestAccount, eventId: string): Promise<Re
 
 // ---------------------------------------------------------------- time
 
-/** Real time that can jump ahead; timers that fall due by a jump run at once, and the others come nearer by it. */
+/**
+ * Real time that can jump ahead; timers that fall due because of a jump run immediately, and the others move closer by as
+ * much.
+ */
 export function createTravelClock(): Clock & { travel(ms: number): void } {
   let ahead = 0;
   const monotonicMs = () => systemClock.monotonicMs() + ahead;
@@ -278,6 +281,6 @@ export function createTravelClock(): Clock & { travel(ms: number): void } {
 
 // ---------------------------------------------------------------- accounts without a password
 
-/** Puts an account straight into the store: no password is hashed for it, and its standing can be any. */
+/** Puts an account straight into the store: no password is hashed, and it can have any standing. */
 export const seedTenant = ({ app, dataDir }: TestApp, given: SeededTenant) =>
   seedTenantIn({ store: app.store, dataDir }, given);

@@ -6,7 +6,7 @@ import { openDataDir } from "../../src/data-dir.ts";
 import { fill, masterKey } from "./filled-folder.ts";
 import { createScriptedIo } from "./scripted-io.ts";
 
-/** A data directory with something of everything, and commands on it. */
+/** A data directory with some of everything, and commands that work on it. */
 export async function createBackedUp() {
   const folder = mkdtempSync(join(tmpdir(), "postrider-backup-"));
   const dataDir = join(folder, "data");
@@ -25,7 +25,7 @@ export async function createBackedUp() {
     folder,
     dataDir,
     run,
-    /** Makes one there, and says where it is. */
+    /** Makes a backup there, and returns its location. */
     async backUp(to: string, env: Record<string, string> = {}): Promise<string> {
       const { out, err } = await run(["backup", to, "--json"], env);
       if (out === "") throw new Error(err);

@@ -2,7 +2,7 @@ import type { CardVerification, Charge, Invoice, SavedCard } from "../../src/dom
 import type { Tenant } from "../../src/domain/tenant.ts";
 import type { Books } from "../../src/store/billing.ts";
 
-/** Rows of payments in which only the interesting fields are given. */
+/** Billing rows in which only the interesting fields are given. */
 
 export const chargeOf = (given: Partial<Charge> = {}): Charge => ({
   key: 1,

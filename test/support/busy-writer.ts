@@ -1,8 +1,9 @@
 import { Database } from "bun:sqlite";
 
 /**
- * A process that never stops writing: each commit moves an amount from one table to the other, on pages all over the file,
- * which grows and shrinks, and now and then it copies the log back. It is told where by its argument, and says when it has begun.
+ * A process that never stops writing: each commit moves an amount from one table to the other, on pages all over the
+ * file, which grows and shrinks; now and then it checkpoints the log. Its argument says where, and it reports when it has
+ * begun.
  */
 const client = new Database(process.argv[2] ?? "", { create: true });
 client.run("pragma auto_vacuum = incremental");

@@ -2,11 +2,11 @@ import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:cry
 import ipaddr from "ipaddr.js";
 
 /**
- * Throw-away certificates for tests, made in a millisecond each, so that no key lies in the repository, none ever
- * expires there, and no `openssl` is needed. X.509 v3 with P-256 keys (RFC 5280), as much of it as TLS clients check.
+ * Throw-away certificates for tests, made in a millisecond each, so that no key is in the repository, none ever expires
+ * there, and no `openssl` is needed. X.509 v3 with P-256 keys (RFC 5280), as much of it as TLS clients check.
  */
 export interface Certificate {
-  /** PEM, with the intermediate certificates after it if it was issued by one. */
+  /** PEM, followed by the intermediate certificates if one of them issued it. */
   cert: string;
   /** PEM, PKCS #8. */
   key: string;
@@ -16,7 +16,7 @@ export interface Authority {
   /** PEM: what a client trusts. */
   cert: string;
   issue(options: LeafOptions): Certificate;
-  /** An authority below this one. Servers that do not send `cert` beside theirs have an incomplete chain. */
+  /** An authority below this one. A server that does not send `cert` along with its own has an incomplete chain. */
   issueAuthority(name: string): Authority;
 }
 
@@ -38,7 +38,7 @@ export function createAuthority(name: string): Authority {
   );
 }
 
-/** A certificate that vouches for itself. */
+/** A self-signed certificate. */
 export function createSelfSigned({ hosts, notBefore, notAfter }: LeafOptions): Certificate {
   const pair = createKeyPair();
   const name = hosts[0] ?? "";
@@ -137,7 +137,7 @@ const ecdsaWithSha256 = sequence(objectId("2a8648ce3d040302"));
 
 const name = (text: string) => sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from(text)))));
 
-/** UTCTime, which RFC 5280 wants until 2049. */
+/** UTCTime, which RFC 5280 requires until 2049. */
 const time = (date: Date) =>
   der(0x17, Buffer.from(`${date.toISOString().slice(2, 19).replace(/[-T:]/g, "")}Z`, "latin1"));
 

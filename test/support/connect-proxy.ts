@@ -1,16 +1,19 @@
 import { connect, createServer, type Socket } from "node:net";
 
-/** A forward proxy as offices have them: it opens tunnels (RFC 9110, section 9.3.6), whatever name they ask for, to one port. */
+/**
+ * A forward proxy as found in offices: it opens tunnels (RFC 9110, section 9.3.6) to a single port, whatever name is
+ * requested.
+ */
 export interface ConnectProxy {
   readonly url: string;
   /** The first line of every request. */
   readonly requests: readonly string[];
-  /** All of every request. */
+  /** The whole head of every request. */
   readonly heads: readonly string[];
   stop(): Promise<void>;
 }
 
-/** @param targetPort null: it refuses them all */
+/** @param targetPort null: it refuses all requests */
 export async function startConnectProxy(targetPort: number | null): Promise<ConnectProxy> {
   const requests: string[] = [];
   const heads: string[] = [];

@@ -5,7 +5,7 @@ import { databaseFile } from "../../src/store/sqlite/open.ts";
 
 export type PageType = "leaf" | "internal" | "overflow";
 
-/** Pages of a table or index in the database of a server that has ended, from the oldest key to the newest. */
+/** Pages of a table or index in the database of a stopped server, from the oldest key to the newest. */
 export function pagesOf(dataDir: string, name: string, type: PageType): number[] {
   const client = new Database(join(dataDir, databaseFile));
   client.run("pragma wal_checkpoint(truncate)");
@@ -18,7 +18,7 @@ export function pagesOf(dataDir: string, name: string, type: PageType): number[]
   return pages.map(({ pageno }) => pageno);
 }
 
-/** Overwrites whole pages, as a disk does that loses a sector, or a tool that writes to the wrong place. */
+/** Overwrites whole pages, like a disk that loses a sector, or a tool that writes to the wrong place. */
 export function overwritePages(dataDir: string, pages: readonly number[], byte = 0xa5): void {
   const client = new Database(join(dataDir, databaseFile), { readonly: true });
   const { size } = client.query<{ size: number }, []>("select page_size as size from pragma_page_size").get() ?? {

@@ -28,7 +28,7 @@ export const dueDelivery = (changes: Partial<DueDelivery> = {}): DueDelivery => 
   ...changes,
 });
 
-/** New keys. */
+/** Fresh keys. */
 export const signerMaterial = () => ({
   keyId: "sk_1",
   privateKey: importPrivateKey(generateSigningKey().privateSeed),

@@ -6,7 +6,7 @@ import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 
 export interface EarlierDatabase {
-  /** How many migrations it has seen. */
+  /** How many migrations have been applied to it. */
   schema: number;
   /** Each with a delivery and an attempt. */
   events: number;
@@ -17,7 +17,7 @@ export interface EarlierDatabase {
 const accounts = 50;
 const eventsInOneGo = 50_000;
 
-/** A database as a server of an earlier schema has left it, with some life in it. */
+/** A database as a server with an earlier schema left it, with realistic contents. */
 export function makeEarlierDatabase(dataDir: string, { schema, events, payloadBytes = 150 }: EarlierDatabase): void {
   const client = new Database(join(dataDir, databaseFile), { create: true, strict: true });
   client.run("pragma auto_vacuum = incremental");
@@ -38,11 +38,11 @@ export function makeEarlierDatabase(dataDir: string, { schema, events, payloadBy
   addBooks(client, schema);
   client.run("pragma wal_checkpoint(truncate)");
   client.close();
-  // Without it no server starts on a database; nothing is sealed in this one.
+  // No server starts on a database without it; nothing is sealed in this one.
   writeFileSync(join(dataDir, "master-key"), `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
 }
 
-/** Counters as a server keeps them, and what payments leave behind; nothing that a server would go on with. */
+/** Counters as a server keeps them, and what payments leave behind; nothing that a server would continue working on. */
 function addBooks(client: Database, schema: number): void {
   client.run(`insert into tenant_usage (tenant_key, month, events_in_month, events, pending, delivered, failed)
     select tenant_key, 0, count(*), count(*), sum(state = 0), sum(state = 1), sum(state = 2) from delivery group by 1`);

@@ -8,15 +8,15 @@ import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 let bytes: Promise<Buffer> | null = null;
 
 /**
- * Puts a database into a folder that is empty and of the newest schema: all migrations in turn take three times as long as to
- * open it. What holds the migrations begins without one.
+ * Puts an empty database with the newest schema into a folder: running all migrations takes three times as long as
+ * opening it. Tests of the migrations start without one.
  */
 export async function putEmptyDatabase(folder: string): Promise<void> {
   bytes ??= makeOne();
   writeFileSync(join(folder, databaseFile), await bytes);
 }
 
-/** Closed, all of it is in the one file. */
+/** Once closed, all of it is in the one file. */
 async function makeOne(): Promise<Buffer> {
   const dataDir = mkdtempSync(join(tmpdir(), "postrider-empty-"));
   await openSqliteStore({ dataDir, clock: systemClock }).store.close();

@@ -2,20 +2,20 @@ import { expect } from "bun:test";
 import type { Outcome } from "../../src/delivery/network/transport.ts";
 import type { Expected } from "./expected-outcome.ts";
 
-/** Compares the outcome; a failure whole, so that no detail comes unexpected. */
+/** Compares the outcome; a failure is compared whole, so that no detail is unexpected. */
 export function expectOutcome(outcome: Outcome, expected: Expected): void {
   if (expected.kind === "responded") expect(outcome).toMatchObject({ kind: "responded", status: expected.status });
   else expect(outcome).toEqual({ ...expected, durationMs: expect.any(Number) });
 }
 
 /**
- * What hostile receivers may cost in tests. What is not to use it up takes some milliseconds, and where the machine does
- * other things as well a second.
+ * The time that hostile receivers may take in tests. Behaviours that should not use it up take a few milliseconds, or a
+ * second where the machine does other things as well.
  */
 export const testTimeoutMs = 3_000;
 
 export function expectElapsed(elapsedMs: number, usesUpTheTime: boolean): void {
-  // Timers may fire a little early by the monotonic clock; a loaded machine makes everything late.
+  // By the monotonic clock, timers may fire slightly early; a loaded machine makes everything late.
   if (usesUpTheTime) expect(elapsedMs).toBeWithin(testTimeoutMs - 5, 2 * testTimeoutMs);
   else expect(elapsedMs).toBeLessThan(testTimeoutMs - 20);
 }

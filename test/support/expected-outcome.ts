@@ -14,9 +14,9 @@ export interface ExpectedAnswer {
   status: number;
   /** What is kept of the body: its text or its length. */
   kept?: string | number;
-  /** The body's reading ends by itself, or only with the attempt's time. */
+  /** Whether reading the body ends by itself, or only when the attempt's time is up. */
   bodyEnds?: "at once" | "with the time";
-  /** The connection is ended from our side as soon as the body is. */
+  /** Our side closes the connection as soon as the body has ended. */
   isCut?: boolean;
 }
 

@@ -2,9 +2,9 @@ import type { Clock } from "../../src/lib/clock.ts";
 
 /** Time that stands still until a test advances it. */
 export interface FakeClock extends Clock {
-  /** Lets `ms` pass; timers that fall due run in the order of their times, each at its own time. */
+  /** Lets `ms` pass; timers that fall due run in order, each at its own time. */
   advance(ms: number): void;
-  /** Sets the wall clock on (or back) by `ms`, as an operator or a time server does: no timer notices. */
+  /** Moves the wall clock forward (or back) by `ms`, as an operator or a time server does: timers do not notice. */
   step(ms: number): void;
   /** How long until the next timer is due; null when none is set. */
   readonly nextTimerMs: number | null;

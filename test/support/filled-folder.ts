@@ -11,13 +11,13 @@ import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { StoreBackend } from "./store-backend.ts";
 import { bytes, createWorld, newAct, newInboxDelivery, newWebhooks } from "./store-factory.ts";
 
-/** Of every folder that is filled here. */
+/** The master key of every folder that is filled here. */
 export const masterKey = new Uint8Array(32).fill(7);
 export const vault = createVault(masterKey);
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
 
-/** Folders that are gone after each test. */
+/** Folders that are removed after each test. */
 export function useFolders(): () => string {
   const folders: string[] = [];
   afterEach(() => {
@@ -38,7 +38,7 @@ const backendIn = (dataDir: string): StoreBackend => ({
   },
 });
 
-/** A store that has something of everything. */
+/** A store that has some of everything. */
 export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds: string[] }> {
   const world = await createWorld(backendIn(dataDir));
   const { store, clock } = world;
@@ -102,7 +102,7 @@ export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds:
   return { tenant, eventIds };
 }
 
-/** What payments leave, past the store. */
+/** What payments leave behind, written around the store. */
 function fillBooks(path: string, tenantKey: number): void {
   const client = new Database(path, { readwrite: true, strict: true });
   client.run("pragma foreign_keys = on");

@@ -13,8 +13,8 @@ import {
 } from "./hostile-receiver.ts";
 
 /**
- * What receivers do that no well-meant library lets a server do, and what an attempt must come to (hazards, section
- * 4). Asked of the transport alone with a short timeout, and of the whole server with the real one.
+ * What receivers do that no well-behaved library lets a server do, and the outcome that an attempt must have (hazards,
+ * section 4). Run against the transport alone with a short timeout, and against the whole server with the real one.
  */
 export type HostileRow = [
   title: string,
@@ -26,8 +26,8 @@ export type HostileRow = [
 const chunked = head(200, "Transfer-Encoding: chunked");
 
 /**
- * What takes its time, and all of it.
- * @param everyMs between two bytes or lines
+ * Behaviours that use up all of an attempt's time.
+ * @param everyMs the pause between two bytes or lines
  */
 export const slowBehaviours = (everyMs: number): HostileRow[] => [
   ["accepts the request and never answers", never, noResponse("timeout")],
@@ -55,7 +55,7 @@ export const slowBehaviours = (everyMs: number): HostileRow[] => [
   ],
 ];
 
-/** What is over at once. */
+/** Behaviours that are over immediately. */
 export const quickBehaviours: HostileRow[] = [
   // Size.
   [

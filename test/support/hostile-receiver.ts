@@ -3,33 +3,36 @@ import tls from "node:tls";
 import { gzipSync } from "node:zlib";
 
 /**
- * A receiver that does what no well-meant HTTP library lets a server do: it writes the bytes it likes, when it likes.
- * The behaviours below are those of hazards, section 4.
+ * A receiver that does what no well-behaved HTTP library lets a server do: it writes whatever bytes it likes, whenever it
+ * likes. The behaviours below are those of hazards, section 4.
  */
 export interface HostileReceiver {
   readonly port: number;
   /** Connections accepted so far. */
   connections(): number;
-  /** Requests that came in whole, over all connections. */
+  /** Complete requests received, over all connections. */
   requests(): number;
-  /** How long the longest connection lasted that has ended. */
+  /** How long the longest connection that has ended lasted. */
   longestMs(): number;
   /** Resolves when the first connection has ended. */
   readonly disconnected: Promise<void>;
   close(): void;
 }
 
-/** What it does when a request has come in whole; `nth` counts them on this connection, from 1. */
+/** What it does when a complete request has arrived; `nth` counts them on this connection, from 1. */
 export type Behaviour = (peer: net.Socket, nth: number) => void;
 
 export interface HostileReceiverOptions {
-  /** For each whole request. */
+  /** Called for each complete request. */
   onRequest?: Behaviour;
-  /** For each connection, instead of reading requests: what happens before HTTP, or before the request is whole. */
+  /**
+   * Called for each connection, instead of reading requests: for what happens before HTTP, or before the request is
+   * complete.
+   */
   onConnection?: (peer: net.Socket) => void;
-  /** Told of every connection as it is made, with the address that was dialled. */
+  /** Called for every new connection, with the address that was dialled. */
   onDialled?: (address: string) => void;
-  /** Serves TLS; `onConnection` then comes after the handshake. */
+  /** Serves TLS; `onConnection` then runs after the handshake. */
   tls?: tls.TlsOptions | undefined;
   /** @default 127.0.0.1 */
   host?: string;
@@ -98,8 +101,8 @@ export async function startHostileReceiver(options: HostileReceiverOptions): Pro
 }
 
 /**
- * A port that swallows the first packet of every connection, as a firewall does: a process that listens, takes nothing,
- * and whose queue of waiting connections is full.
+ * A port that swallows the first packet of every connection, as a firewall does: a process that listens but accepts
+ * nothing, and whose queue of pending connections is full.
  */
 export async function startDeafReceiver(): Promise<{ port: number; close(): void }> {
   const program = `
@@ -119,7 +122,7 @@ export async function startDeafReceiver(): Promise<{ port: number; close(): void
     const socket = net.connect(port, "127.0.0.1");
     waiting.push(socket);
     taken = await new Promise<boolean>((resolve) => {
-      // On loopback a queue with room answers in microseconds; silence is the sign that it is full.
+      // On loopback, a queue with room responds in microseconds; silence means that it is full.
       const timer = setTimeout(resolve, 100, false);
       socket.once("error", () => resolve(false));
       socket.once("connect", () => {
@@ -137,7 +140,7 @@ export async function startDeafReceiver(): Promise<{ port: number; close(): void
   };
 }
 
-/** The length of the first request in `bytes`; null when it is not whole yet. */
+/** The length of the first request in `bytes`; null when it is not complete yet. */
 function requestLength(bytes: Buffer): number | null {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd === -1) return null;
@@ -150,21 +153,21 @@ function requestLength(bytes: Buffer): number | null {
 export const head = (status: number | string, ...headers: string[]) =>
   `${[`HTTP/1.1 ${status} Whatever`, ...headers].join("\r\n")}\r\n\r\n`;
 
-/** Writes one text, whatever it is, and leaves the connection open. */
+/** Writes any text, and leaves the connection open. */
 export const write =
   (text: string | Uint8Array): Behaviour =>
   (peer) => {
     peer.write(text);
   };
 
-/** Writes one text and ends the connection in order. */
+/** Writes one text and closes the connection cleanly. */
 export const writeAndEnd =
   (text: string): Behaviour =>
   (peer) => {
     peer.end(text);
   };
 
-/** Writes one text and ends the connection with a reset, late enough not to overtake the text in the other's kernel. */
+/** Writes one text and ends the connection with a reset, late enough not to overtake the text in the other side's kernel. */
 export const writeAndReset =
   (text: string): Behaviour =>
   (peer) => {
@@ -199,7 +202,7 @@ export const answerOk = write(`${head(200, "Content-Length: 2")}ok`);
 
 export const never: Behaviour = () => {};
 
-/** 32 MB of zeros in 32 KB, announced as what it is. */
+/** 32 MB of zeros in 32 KB, declared as what it is. */
 export function gzipBomb(): Uint8Array {
   const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024));
   return Buffer.concat([Buffer.from(head(200, "Content-Encoding: gzip", `Content-Length: ${bomb.length}`)), bomb]);

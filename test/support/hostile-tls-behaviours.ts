@@ -6,10 +6,10 @@ import { head } from "./hostile-receiver.ts";
 
 const hosts = ["127.0.0.1"];
 
-/** Certificates and versions: what a server offers in the handshake, and what an attempt must come to. */
+/** Certificates and versions: what a server offers in the handshake, and the outcome that an attempt must have. */
 export type TlsRow = [title: string, options: tls.TlsOptions, expected: Expected];
 
-/** @param authority that the client trusts */
+/** @param authority trusted by the client */
 export function tlsBehaviours(authority: Authority): TlsRow[] {
   const certificate = authority.issue({ hosts });
   const past = (hours: number) => new Date(Date.now() - hours * 3_600_000);
@@ -65,7 +65,7 @@ export function tlsBehaviours(authority: Authority): TlsRow[] {
   ];
 }
 
-/** What goes on in place of a handshake. */
+/** What happens instead of a handshake. */
 export type HandshakeRow = [title: string, onConnection: (peer: net.Socket) => void, expected: Expected];
 
 const hangUp = "connection closed during the TLS handshake";

@@ -1,9 +1,9 @@
 import type { Random } from "../../src/lib/random.ts";
 
 /**
- * Random JSON texts (RFC 8259) that no parser would write again as they are: big integers, `1.0`, escapes in every form,
- * lone surrogates, equal keys, white space, `__proto__`. A generator of its own, because a hundred thousand of them take
- * fast-check minutes.
+ * Random JSON texts (RFC 8259) that no parser would write back unchanged: big integers, `1.0`, escapes in every form,
+ * lone surrogates, duplicate keys, white space, `__proto__`. It is a custom generator because a hundred thousand of them
+ * take fast-check minutes.
  */
 export function createJsonTexts(random: Random) {
   const { next, between, chance, pick } = random;
@@ -21,7 +21,7 @@ export function createJsonTexts(random: Random) {
     return `${chance(0.3) ? "-" : ""}${whole}${fraction}${exponent}`;
   }
 
-  /** A piece of what stands between quotes. */
+  /** A piece of the text between quotes. */
   function piece(): string {
     const luck = next();
     if (luck < 0.5) return pick(["a", "order", "0", " ", "/", "'", "<script>", "payload", "é", "漢字", "🦉", "\u007f"]);
@@ -29,7 +29,7 @@ export function createJsonTexts(random: Random) {
     if (luck < 0.8) return `\\u${chance(0.5) ? hex() : hex().toUpperCase()}`;
     if (luck < 0.88) return pick(["\\ud83d", "\\udE00", "\\uD83D\\uDE00", "\\ude00\\ud83d", "\\u0000", "\\uFFFF"]);
     if (luck < 0.96) return pick(["\u2028", "\u2029", "\ufeff", "\ufffd", "\u{10ffff}", "\u200d", "\u0301"]);
-    // Any character that may stand for itself.
+    // Any character that may appear unescaped.
     const code = pick([between(0x20, 0xd7ff), between(0xe000, 0xffff), between(0x10000, 0x10ffff)]);
     return code === 0x22 || code === 0x5c ? "x" : String.fromCodePoint(code);
   }
@@ -41,7 +41,7 @@ export function createJsonTexts(random: Random) {
       ? string()
       : pick(['"a"', '"a"', '""', '"__proto__"', '"constructor"', '"payload"', '"p\\u0061yload"', '"eventId"']);
 
-  /** @param depth how many levels may still be opened */
+  /** @param depth how many more levels may be opened */
   function value(depth: number): string {
     const luck = next();
     if (depth <= 0 || luck < 0.45)
@@ -59,7 +59,7 @@ export function createJsonTexts(random: Random) {
     return `{${members.length > 0 ? members.join(",") : space()}}`;
   }
 
-  /** An object that nests exactly so deep, as far down as it goes. */
+  /** An object nested to exactly this depth, all the way down. */
   function nested(levels: number): string {
     let text = "";
     let closing = "";
@@ -76,7 +76,7 @@ export function createJsonTexts(random: Random) {
     /** A member with any value, whose key is no spelling of `payload`. */
     member: () =>
       `${pick(['"a"', '"payloa\\u0064s"', '"__proto__"', '"Payload"', '""'])}${space()}:${space()}${value(3)}`,
-    /** A payload: levels of its own at most, so that together with the body around it there are 64. */
+    /** A payload, nested no deeper than `deepestPayload`, so that together with the body around it there are 64 levels. */
     object: (): string => (chance(0.03) ? nested(between(1, deepestPayload)) : object(5)),
     nested,
   };

@@ -2,7 +2,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { moveToPostgres, moveToSqlite } from "../../src/store/move/move.ts";
 import { masterKey } from "./filled-folder.ts";
 
-/** A move that kills itself when so many batches are written, with others under way. */
+/** A move that kills itself once this many batches are written, with others under way. */
 const { direction, dataDir, url, count } = JSON.parse(process.env.KILLED_MOVE ?? "{}");
 let batches = 0;
 await { moveToPostgres, moveToSqlite }[direction as "moveToPostgres" | "moveToSqlite"]({

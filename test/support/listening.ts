@@ -8,12 +8,12 @@ export interface ListeningOptions extends Script {
   url: string;
   account: Pick<TestAccount, "id" | "password">;
   forwardTo: string;
-  /** Further words of the command line. */
+  /** Additional arguments of the command line. */
   words?: readonly string[];
   clock?: Clock;
 }
 
-/** `postrider listen` in this process, as it would be typed. */
+/** `postrider listen`, run in this process as if typed. */
 export function startListening({
   url,
   account,
@@ -48,7 +48,7 @@ export function startListening({
     },
     /** Resolves when it follows the stream. */
     whenOpen: () => Promise.race([when(err, (line) => line.startsWith("Forwarding")), ended.then(failed)]),
-    /** Resolves when as many lines are printed. */
+    /** Resolves when this many lines have been printed. */
     async whenPrinted(n: number): Promise<readonly string[]> {
       await Promise.race([when(out, () => out.length >= n), ended.then(failed)]);
       return out;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/lib/clock.ts";
 
-/** Time that passes when a test says so; it also shows which timers are set. */
+/** Time that passes only when a test says so; it also shows which timers are set. */
 export function createManualClock() {
   const timers = new Map<() => void, number>();
   const awaited = new Map<number, () => void>();
@@ -17,7 +17,7 @@ export function createManualClock() {
   };
   return {
     clock,
-    /** Those that are set, with the time when they are due. */
+    /** The timers that are set, with the time when each is due. */
     timers,
     /** Resolves when the next timer of this delay is set. */
     whenSet: (delayMs: number) => new Promise<void>((resolve) => awaited.set(delayMs, resolve)),

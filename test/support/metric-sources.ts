@@ -2,7 +2,7 @@ import type { MetricSources } from "../../src/http/metrics.ts";
 import { alone } from "../../src/store/node-lease.ts";
 import { createFakeClock } from "./fake-clock.ts";
 
-/** What the metrics of a server say that does nothing. */
+/** The metrics of an idle server. */
 export const metricSources = (given: Partial<MetricSources> = {}): MetricSources => ({
   clock: createFakeClock(),
   queueDepth: async () => ({ pending: 0, oldestDueAt: null }),

@@ -21,7 +21,7 @@ export interface MonthEndOptions {
   readonly chargesPerSecond: number;
   /** How long the processor takes for a charge. @default 0 */
   readonly chargeMs?: number;
-  /** The store of each node, on one database; it stays open. @default a new one of a single node */
+  /** The store of each node, all on one database; they stay open. @default a new store for a single node */
   readonly stores?: readonly [Store, ...Store[]];
 }
 
@@ -35,7 +35,7 @@ const card: ChargeableCard = {
   expYear: "2040",
 };
 
-/** Accounts whose month has just ended, in the order of their keys, at a processor that takes so many charges a second. */
+/** Accounts whose month has just ended, in key order, at a processor that accepts this many charges a second. */
 export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0, stores }: MonthEndOptions) {
   const clock = systemClock;
   const { nodes, end } = stores ? { nodes: stores, async end() {} } : await openSingle();
@@ -43,7 +43,7 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0, 
   const vault = createVault(randomBytes(32));
   const charged: string[] = [];
   const paid = new Map<string, Succeeded>();
-  /** Calls of the verb with which an account is put off. */
+  /** Calls of the method that postpones an account. */
   const putOff: number[] = [];
 
   const succeed = (reference: string, amountKobo: number): Succeeded => {
@@ -77,7 +77,7 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0, 
     forgetCard: async () => ({ kind: "forgotten" }),
   };
 
-  /** A program of its own over a store. `onCharge`: it begins a charge. */
+  /** A separate run of the program over a store. `onCharge`: it begins a charge. */
   const begin = ({
     jobs = everyJob,
     onCharge = () => {},
@@ -118,7 +118,7 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0, 
       onUnknownLookUp() {},
     });
 
-  /** An account on pro that waits for its card to be verified. */
+  /** An account on pro that is waiting for its card to be verified. */
   async function subscribe() {
     const ids = { accountId: `bill_${newToken(60)}`, token: newToken(130) };
     const tenant = await store.createTenant(
@@ -148,7 +148,7 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0, 
     keys,
     charged,
     putOff,
-    /** A customer pays a hosted page, and the processor is about to tell of it. @returns its reference */
+    /** A customer pays on a hosted page, and the processor is about to report it. @returns its reference */
     async payPage() {
       const { key, reference } = await subscribe();
       succeed(reference, 10_000);

@@ -1,6 +1,6 @@
-/** One run of the program, from its start to its crash. What it was doing then never ends. */
+/** One run of the program, from start to crash. Whatever was in progress at the crash never completes. */
 export interface Life {
-  /** The same object, but each call may be the last thing that this run of the program does. */
+  /** The same object, except that each call may be the last thing that this run of the program does. */
   mortal<T extends object>(target: T): T;
   crash(): void;
   readonly isDead: boolean;
@@ -10,13 +10,13 @@ export interface LifeDeps {
   /** Asked before and after every call. True: the program dies here. */
   diesAt(moment: "before" | "after", call: string): boolean;
   onCrash(): void;
-  /** Counts what is under way, so that the world knows when nothing is. */
+  /** Counts what is in progress, so that the world knows when nothing is. */
   underWay(change: 1 | -1): void;
-  /** How long an answer is on its way. @default no time */
+  /** How long an answer is in transit. @default no time */
   travel?: () => Promise<void>;
 }
 
-/** One for each call: a shared one would hold on to all that ever waited for it. */
+/** A new promise for each call: a shared one would hold on to everything that ever waited for it. */
 export const never = () => new Promise<never>(() => {});
 
 export function createLife({ diesAt, onCrash, underWay, travel }: LifeDeps): Life {

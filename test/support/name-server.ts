@@ -3,7 +3,7 @@ import net from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
- * A name server on loopback that says what a test wants, and may change its mind with every question: for rebinding,
+ * A name server on loopback that says what a test wants, and may change its answer with every question: for rebinding,
  * mixed answers, failures and silence.
  */
 export interface NameServer {
@@ -15,8 +15,9 @@ export interface NameServer {
 }
 
 /**
- * Addresses, which may be none (c-ares remembers that, so a name that changes says NXDOMAIN); the same behind other names
- * (CNAME); a failure; or silence. `truncated` says that the answer has to be asked for over TCP, `noise` is no answer.
+ * Addresses, possibly none (c-ares remembers that, so a name that changes says NXDOMAIN); the same behind other names
+ * (CNAME); a failure; or silence. `truncated` means that the answer must be requested over TCP, and `noise` is not an
+ * answer at all.
  */
 export type NameAnswer = Records | "NXDOMAIN" | "SERVFAIL" | "silence" | "truncated" | "noise";
 
@@ -73,7 +74,7 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
   };
 }
 
-/** RFC 1035, section 4.2.2: messages with their length before them. */
+/** RFC 1035, section 4.2.2: messages preceded by their length. */
 function serveStream(peer: net.Socket, answerTo: (message: Buffer) => Buffer | undefined): void {
   let pending: Buffer = Buffer.alloc(0);
   peer.on("data", (data: Buffer) => {
@@ -90,11 +91,11 @@ function serveStream(peer: net.Socket, answerTo: (message: Buffer) => Buffer | u
 interface Question {
   name: string;
   type: number;
-  /** Where it ends in the message. */
+  /** Where the question ends in the message. */
   end: number;
 }
 
-/** RFC 1035, section 4.1.2: labels after the 12 bytes of the header, then type and class. */
+/** RFC 1035, section 4.1.2: labels after the 12-byte header, then type and class. */
 function readQuestion(message: Buffer): Question {
   const labels: string[] = [];
   let at = 12;
@@ -127,7 +128,7 @@ function recordsOf(answer: Records | string): { aliases: readonly string[]; addr
 
 const uint16 = (value: number) => Buffer.from([value >> 8, value & 255]);
 
-/** A name as labels, each with its length before it. */
+/** A name as labels, each preceded by its length. */
 const nameOf = (name: string) =>
   Buffer.concat([
     ...name.split(".").map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)])),

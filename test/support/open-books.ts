@@ -2,7 +2,7 @@ import type { BillingAccount } from "../../src/domain/books.ts";
 import type { OpenBooks, OpenInvoice, OrderedLogin } from "../../src/domain/books-change.ts";
 import { booksOf, invoiceOf } from "./billing-factory.ts";
 
-/** The books of an account with a verified card; a test gives what matters to it. */
+/** The books of an account with a verified card; a test gives only what matters to it. */
 export const openBooks = ({
   account,
   ...given

@@ -1,4 +1,4 @@
-/** Holds real answers against the published OpenAPI document, and values against its schemas. */
+/** Checks real responses against the published OpenAPI document, and values against its schemas. */
 
 export interface OpenApiDocument {
   openapi: string;
@@ -39,8 +39,8 @@ export interface RealAnswer {
 }
 
 /**
- * Throws when a real answer is not described by the document: an operation or a status that it does not have, another
- * content type, a header that is missing, a body that its schema refuses or that has a field it does not name.
+ * Throws when the document does not describe a real response: an operation or a status that it does not have, a different
+ * content type, a missing header, a body that its schema rejects or that has a field it does not name.
  * @param path of the request (`/v1/events/evt_1?page=0`) or of the document (`/v1/events/{id}`)
  */
 export function checkAnswer(document: OpenApiDocument, method: string, path: string, answer: RealAnswer): void {
@@ -81,7 +81,7 @@ function refuseProblems(where: string, problems: string[], text = ""): void {
     throw new Error(`${where} is not as documented:\n${problems.join("\n")}\n${text.slice(0, 500)}`);
 }
 
-/** Answers that `info.description` describes for all paths: an unknown one, a wrong method, a foreign caller. */
+/** Responses that `info.description` describes for all paths: an unknown path, a wrong method, an outside caller. */
 const general: Readonly<Record<number, string>> = { 404: "unknown_path", 405: "method_not_allowed", 403: "local_mode" };
 
 function describedResponse(document: OpenApiDocument, method: string, path: string, answer: RealAnswer) {
@@ -107,7 +107,7 @@ function codeOf(bodyText: string): unknown {
   }
 }
 
-/** Of the templates that fit, the one with the fewest parameters: `/v1/tenants/me` before `/v1/tenants/{id}`. */
+/** Of the templates that match, the one with the fewest parameters: `/v1/tenants/me` before `/v1/tenants/{id}`. */
 export function findOperation(document: OpenApiDocument, method: string, path: string): Operation | undefined {
   const parts = (path.split(/[?#]/)[0] ?? "").split("/");
   const fitting = Object.keys(document.paths)
@@ -126,7 +126,7 @@ const countOf = (words: string[], parts: string[]) => words.filter((word, i) => 
 
 // ---------------------------------------------------------------- schemas
 
-/** Keywords that say something about a value but refuse none. */
+/** Keywords that describe a value but never reject one. */
 const annotations = new Set(["title", "description", "default", "example", "examples", "deprecated", "format"]);
 
 type Keyword = (value: unknown, rule: never, schema: Schema, context: Context) => string[];
@@ -137,9 +137,9 @@ interface Context {
 }
 
 /**
- * What a schema of the document has against a value, in draft 2020-12 as far as the document uses it; a keyword that
- * is not known here throws, so that none goes unchecked. Stricter in one point: a field that `properties` does not
- * name is refused unless `additionalProperties` lets it in, because an answer must not say more than the document.
+ * What is wrong with a value according to a schema of the document, in draft 2020-12 as far as the document uses it; an
+ * unknown keyword throws, so that none goes unchecked. Stricter in one point: a field that `properties` does not name is
+ * rejected unless `additionalProperties` allows it, because a response must not say more than the document.
  */
 export function problemsOf(document: OpenApiDocument, schema: Schema, value: unknown, at = "body"): string[] {
   return Object.entries(schema).flatMap(([name, rule]) => {
@@ -167,7 +167,7 @@ const types: Readonly<Record<string, (value: unknown) => boolean>> = {
   object: isObject,
 };
 
-/** A keyword about values of one type; it has nothing against others. */
+/** A keyword about values of one type; it accepts all others. */
 const about =
   <T, Rule>(isType: (value: unknown) => value is T, holds: (value: T, rule: Rule) => boolean, says: string) =>
   (value: unknown, rule: Rule, _schema: Schema, { at }: Context) =>

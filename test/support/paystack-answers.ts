@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** The bodies of Paystack's answers, with every field that it sends and in the forms that it sends them. */
+/** The bodies of Paystack's answers, with every field that it sends, in the forms in which it sends them. */
 
 /** What a saved card does when it is charged while its owner is away. */
 export type LaterCharge =
@@ -38,7 +38,7 @@ export interface StandInAuthorization {
   readonly code: string;
   readonly email: string;
   readonly card: StandInCard;
-  /** As it was answered when it was made; it stays so after a deactivation, as at Paystack. */
+  /** As reported when it was created; it stays so after a deactivation, as at Paystack. */
   readonly reusable: boolean;
   active: boolean;
 }
@@ -53,9 +53,9 @@ export interface StandInTransaction {
   readonly cancelUrl: string | null;
   /** The hosted page, or the one on which a later charge is confirmed; null when there is none. */
   page: string | null;
-  /** How often money was taken for it: more than once never happens at Paystack. */
+  /** How often money was taken for it; at Paystack, never more than once. */
   timesCharged: number;
-  /** `ongoing`: the bank waits for a confirmation. */
+  /** `ongoing`: the bank is waiting for a confirmation. */
   status: "abandoned" | "ongoing" | "success" | "failed" | "reversed";
   /** What was charged. */
   amountKobo: number;
@@ -71,7 +71,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** When everything happens. */
+/** The time at which everything happens. */
 export const at = "2026-03-01T12:00:00.000Z";
 
 export const done = (message: string, data?: object): Answer => ({
@@ -96,7 +96,7 @@ export const pageReady = ({ reference, page }: StandInTransaction): Answer =>
     reference,
   });
 
-/** The code in the address of a page: lower-case letters and digits, as Paystack's are. */
+/** The code in a page's address: lower-case letters and digits, as at Paystack. */
 export const accessCodeOf = (reference: string) =>
   BigInt(`0x${createHash("sha256").update(reference).digest("hex")}`)
     .toString(36)
@@ -112,7 +112,7 @@ export const challenged = ({ reference, page }: StandInTransaction): Answer =>
 
 const isPaid = ({ status }: StandInTransaction) => status === "success" || status === "reversed";
 
-/** Has the trailing space in `card_type` that Paystack's has. */
+/** Has a trailing space in `card_type`, like Paystack's. */
 function authorizationBody({ code, card, reusable }: StandInAuthorization) {
   return {
     authorization_code: code,

@@ -17,12 +17,12 @@ import type { StandInEvent } from "./paystack-callbacks.ts";
 import type { MoneyFaults } from "./paystack-faults.ts";
 import type { CheckedRequest, Fields } from "./paystack-requests.ts";
 
-/** Well-formed, and not to Paystack's taste. */
+/** Well-formed, but rejected by Paystack. */
 export const refusedEmail = "ada@refused-by-paystack.example";
 
-/** What the customer did, and where the browser goes then. */
+/** What the customer did, and where the browser goes next. */
 export interface CustomerReturn {
-  /** With the query that Paystack appends; null when there is nowhere to go. */
+  /** Includes the query that Paystack appends; null when there is nowhere to go. */
   readonly returnUrl: string | null;
 }
 
@@ -87,7 +87,7 @@ export function createPaystackBooks({
 
   function authorize(email: string, card: StandInCard): StandInAuthorization {
     const authorization: StandInAuthorization = {
-      // Another one each time, for the same card too.
+      // A different one each time, even for the same card.
       code: `AUTH_${accessCodeOf(`authorization ${authorizations.size}`).slice(0, 10)}`,
       email,
       card,
@@ -123,14 +123,14 @@ export function createPaystackBooks({
     return pageReady(transaction);
   }
 
-  /** The documentation says 404 here, and the API answers 400. */
+  /** The documentation says 404 here; the API answers 400. */
   function verify(reference: string): Answer {
     const transaction = transactions.get(reference);
     if (!transaction) return refused(400, "Transaction reference not found.", "transaction_not_found");
     return verified(transaction, domain);
   }
 
-  /** A refusal makes no transaction, and leaves the reference free. */
+  /** A refusal creates no transaction, and leaves the reference free. */
   function charge(fields: Fields): Answer {
     if (transactions.has(String(fields.reference))) return duplicate;
     const authorization = authorizations.get(String(fields.authorization_code));
@@ -225,7 +225,7 @@ export function createPaystackBooks({
       return returning(transaction);
     },
 
-    /** The browser stays on the page: another card may do. */
+    /** The browser stays on the page: another card may work. */
     decline(page: string, text: string): void {
       const transaction = find(page);
       if (transaction.status === "success" || transaction.status === "reversed") {

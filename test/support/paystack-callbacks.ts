@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { at, customerBody, type StandInTransaction } from "./paystack-answers.ts";
 
-/** What Paystack tells of by itself. */
+/** What Paystack reports on its own initiative. */
 export interface StandInEvent {
   readonly name: "charge.success" | "refund.pending" | "refund.processed" | "charge.dispute.create";
   readonly transaction: StandInTransaction;
@@ -12,7 +12,7 @@ export interface SentCallback {
   readonly reference: string;
   readonly body: Buffer;
   readonly headers: Headers;
-  /** Of the answer; null when there was none. Paystack counts nothing but 200 as arrived. */
+  /** The status of the answer; null when there was none. Paystack counts only 200 as delivered. */
   readonly status: number | null;
 }
 
@@ -24,7 +24,7 @@ export async function sendCallback(
 ): Promise<SentCallback> {
   const domain = secretKey.startsWith("sk_live_") ? "live" : "test";
   const event = JSON.stringify({ event: name, data: dataOf(name, transaction, domain) });
-  // Valid JSON whose bytes no parser writes again: whoever checks the signature over anything but the body fails.
+  // Valid JSON whose bytes no parser would write back: checking the signature over anything but the raw body fails.
   const body = Buffer.from(event.replaceAll("/", "\\/").replaceAll("@", "\\u0040"));
   const headers = new Headers({
     "Content-Type": "application/json",
@@ -92,7 +92,7 @@ function chargeSuccessData(transaction: StandInTransaction, domain: string) {
   };
 }
 
-/** The amount is text in some of these callbacks and a number in others. */
+/** In some of these callbacks the amount is text, in others a number. */
 const refundData = (transaction: StandInTransaction, status: "pending" | "processed", domain: string) => ({
   status,
   transaction_reference: transaction.reference,
@@ -105,7 +105,7 @@ const refundData = (transaction: StandInTransaction, status: "pending" | "proces
   domain,
 });
 
-/** `transaction_reference` is null beside a transaction that has one. */
+/** `transaction_reference` is null even though the transaction has a reference. */
 const disputeData = (transaction: StandInTransaction, domain: string) => ({
   id: 358950,
   refund_amount: transaction.amountKobo,

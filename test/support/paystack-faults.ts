@@ -1,11 +1,11 @@
 import type { LaterCharge } from "./paystack-answers.ts";
 import type { Operation } from "./paystack-requests.ts";
 
-/** How money behaves, for the payments that come after a change. Nothing is set at first. */
+/** How money behaves for payments made after a change. Initially nothing is set. */
 export interface MoneyFaults {
-  /** What every saved card does, instead of what it does by its own nature. */
+  /** What every saved card does, regardless of its own behaviour. */
   savedCard: LaterCharge | null;
-  /** Charges this, whatever was asked for. */
+  /** Charges this amount, whatever was requested. */
   amountKobo: number | null;
   /** Charges in this currency. */
   currency: string | null;
@@ -14,18 +14,18 @@ export interface MoneyFaults {
 }
 
 /**
- * What happens to one request. `before` and `after` say whether Paystack has acted on it by then: the two look the same to
- * us, and only a look-up tells them apart.
+ * What happens to one request. `before` and `after` say whether Paystack has acted on it by then: the two look the same
+ * to us, and only a look-up tells them apart.
  */
 export type RequestFault =
   /** No answer, ever. */
   | "timeout_before_effect"
   | "timeout_after_effect"
-  /** The connection is closed in place of an answer. */
+  /** The connection is closed instead of answering. */
   | "reset_before_effect"
   | "reset_after_effect"
   | "rate_limited"
-  /** 503, as a load balancer says it: not in JSON. */
+  /** 503 as a load balancer sends it: not in JSON. */
   | "unavailable"
   | "unavailable_after_effect"
   /** 200, with half of the answer. */
@@ -38,21 +38,21 @@ export type RequestFault =
   | "slow";
 
 export interface PaystackFaults extends MoneyFaults {
-  /** Happens to the next request of this kind; several wait for their turn. */
+  /** Happens to the next request of this kind; several are queued. */
   next(operation: Operation, fault: RequestFault): void;
-  /** Happens to every request of this kind that nothing else is meant for. */
+  /** Happens to every request of this kind that no other fault is queued for. */
   every(operation: Operation, fault: RequestFault): void;
   /** Holds an answer back until `release`. */
   hold(answer: () => void): void;
-  /** Lets the answers go that are held back as slow. */
+  /** Releases the answers held back as slow. */
   release(): void;
-  /** Whether a payment is called back before or after the customer's browser returns. @default "after" */
+  /** Whether a payment's callback is sent before or after the customer's browser returns. @default "after" */
   callbackOrder: "before" | "after";
   /** How often each callback is sent. @default 1 */
   callbackTimes: 0 | 1 | 2;
-  /** What the request that has just come in suffers. */
+  /** The fault for the request that has just come in. */
   take(operation: Operation): RequestFault | undefined;
-  /** Back to a Paystack that works. */
+  /** Restores a Paystack that works. */
   clear(): void;
 }
 
@@ -95,7 +95,7 @@ export function createPaystackFaults(): PaystackFaults {
   return faults;
 }
 
-/** Whether nothing comes of a request that suffers this. */
+/** Whether a request with this fault has no effect. */
 export const hasNoEffect = (fault: RequestFault | undefined): boolean =>
   fault !== undefined && (fault.endsWith("_before_effect") || withoutEffect.has(fault));
 

@@ -1,4 +1,4 @@
-/** What one request to Paystack has to look like, field by field; its documentation is the source of every rule. */
+/** What a request to Paystack must look like, field by field; Paystack's documentation is the source of every rule. */
 
 export type Operation = "initialize" | "verify" | "charge" | "refund" | "deactivate";
 
@@ -6,24 +6,24 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 export interface ArrivedRequest {
   readonly method: string;
-  /** With the query, as it stood in the request line. */
+  /** With the query, exactly as in the request line. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
 }
 
 export interface CheckedRequest {
-  /** Null for a method and a path that Paystack does not have, or that nobody has any business with. */
+  /** Null for a method and a path that Paystack does not have, or that we have no business using. */
   readonly operation: Operation | null;
-  /** Of verify alone, decoded. */
+  /** For verify only, decoded. */
   readonly reference: string;
-  /** Of the body. */
+  /** From the body. */
   readonly fields: Fields;
-  /** What is wrong with it, each a sentence; empty for a good one. */
+  /** What is wrong with it, one sentence each; empty for a valid request. */
   readonly problems: readonly string[];
 }
 
-/** A rule of a field: what is wrong with the value, or null. */
+/** A rule for a field: what is wrong with the value, or null. */
 type Rule = (value: unknown) => string | null;
 
 interface Shape {
@@ -44,7 +44,7 @@ const oneOf =
   (value) =>
     allowed.includes(value) ? null : `is not one of ${JSON.stringify(allowed)}`;
 
-/** The set that is documented has no underscore. Nothing says how long one may be; 64 is what is known to do. */
+/** The documented set has no underscore. Nothing says how long a reference may be; 64 is known to work. */
 const reference = matches(/^[A-Za-z0-9.=-]{1,64}$/, "a reference of 1 to 64 letters, digits, `-`, `.` and `=`");
 const email = matches(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, "an e-mail address");
 const token = matches(/^AUTH_[a-z0-9]+$/, "an authorization code");
@@ -65,7 +65,7 @@ const webAddress: Rule = (value) =>
 const returnAddress: Rule = (value) =>
   webAddress(value) ?? (new URL(String(value)).search === "" ? null : "has a query of its own");
 
-/** What of the metadata is ours. Nothing in it may tell who the tenant is. */
+/** The part of the metadata that is ours. Nothing in it may reveal who the tenant is. */
 const metadata: Rule = (value) =>
   isFields(value)
     ? problemsOf(value, {
@@ -141,7 +141,7 @@ const routes: readonly { operation: Operation; method: string; path: RegExp; sha
   },
 ];
 
-/** Checks all of a request but the key itself, which a test may get wrong on purpose. */
+/** Checks everything about a request except the key itself, which a test may get wrong on purpose. */
 export function checkRequest({ method, target, headers, body }: ArrivedRequest): CheckedRequest {
   const route = routes.find(({ method: wanted, path }) => wanted === method && path.test(target));
   const problems = problemsOfHead(headers);

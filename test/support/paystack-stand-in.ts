@@ -8,7 +8,7 @@ import { type ArrivedRequest, checkRequest, type Fields, type Operation } from "
 
 export interface StandInRequest {
   readonly operation: Operation | null;
-  /** Of the body, or of a verify's path. */
+  /** From the body, or from the path of a verify. */
   readonly reference: string;
   readonly fields: Fields;
   readonly headers: ArrivedRequest["headers"];
@@ -29,35 +29,35 @@ export interface StandInRequest {
 export interface PaystackStandIn {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** Where callbacks go; none are sent while it is null, which it is at first. */
+  /** Where callbacks go; none are sent while it is null, as it is initially. */
   callbackUrl: string | null;
   readonly faults: PaystackFaults;
   readonly transactions: ReadonlyMap<string, StandInTransaction>;
-  /** All that came in, oldest first. */
+  /** Everything that came in, oldest first. */
   readonly requests: readonly StandInRequest[];
-  /** Requests that have not been read or judged yet; not those that a fault leaves without an answer. */
+  /** Requests that have not been read or checked yet, except those that a fault leaves unanswered. */
   readonly underWay: number;
   readonly callbacks: readonly SentCallback[];
-  /** What was wrong with requests. A test that makes one on purpose takes it out. */
+  /** What was wrong with requests. A test that makes a wrong one on purpose removes it. */
   readonly violations: string[];
 
   /**
-   * The customer pays, on the page or for the reference, and returns. Resolves when the callbacks have been answered and the
-   * browser has been where it was sent. @default card visa
+   * The customer pays, on the page or for the reference, and returns. Resolves when the callbacks have been answered and
+   * the browser has been where it was sent. @default card visa
    */
   pay(page: string, card?: StandInCard): Promise<CustomerReturn>;
-  /** The customer confirms a charge of a saved card, as the bank wanted. */
+  /** The customer confirms a saved-card charge, as the bank requested. */
   confirm(page: string): Promise<CustomerReturn>;
   /** The bank declines the customer's card, or the confirmation. @default text "Declined" */
   decline(page: string, text?: string): void;
-  /** The customer leaves the page by its cancel button. */
+  /** The customer leaves the page with its cancel button. */
   abandon(page: string): Promise<CustomerReturn>;
-  /** The customer's bank asks for the money back; the callback has been answered when it resolves. */
+  /** The customer's bank asks for the money back; resolves once the callback has been answered. */
   dispute(reference: string): Promise<void>;
   /** Sends the callback of a successful payment once more, as Paystack does when it got no 200. */
   sendAgain(reference: string): Promise<void>;
 
-  /** Resolves when so many requests of a kind have come in and have had their effect, also before the call. @default count 1 */
+  /** Resolves when this many requests of a kind have come in and taken effect, including earlier ones. @default count 1 */
   received(operation: Operation, count?: number): Promise<void>;
   /** Resolves when all callbacks so far have been answered. */
   callbacksSent(): Promise<void>;
@@ -66,13 +66,13 @@ export interface PaystackStandIn {
 }
 
 export interface PaystackStandInOptions {
-  /** The one that is accepted, and that signs the callbacks. Its prefix is the mode. */
+  /** The key that is accepted and that signs the callbacks. Its prefix is the mode. */
   readonly secretKey: string;
-  /** The customer's browser, for where it is sent to. @default goes nowhere */
+  /** The customer's browser: visits where it is sent. @default goes nowhere */
   readonly browse?: (url: string) => Promise<unknown>;
 }
 
-/** What is left of a window of Paystack's rate limit. */
+/** The rest of a window of Paystack's rate limit. */
 export const rateLimitResetSeconds = 30;
 
 export async function startPaystackStandIn({
@@ -131,7 +131,7 @@ export async function startPaystackStandIn({
     void announce(takeNews());
   }
 
-  /** `effect` makes of the request what it asks for; `noteArrival` is called as soon as nothing more will come of it. */
+  /** `effect` does what the request asks for; `noteArrival` is called as soon as the request can have no further effect. */
   function respond(
     response: http.ServerResponse,
     fault: RequestFault | undefined,
@@ -177,7 +177,7 @@ export async function startPaystackStandIn({
     return taken;
   }
 
-  /** One after the other. Never rejects: a callback that nobody answers is one without a status. */
+  /** One after another. Never rejects: a callback that gets no answer is one without a status. */
   function announce(events: readonly StandInEvent[]): Promise<void> {
     const sent = announceInTurn(events).finally(() => sending.delete(sent));
     sending.add(sent);
@@ -194,7 +194,7 @@ export async function startPaystackStandIn({
     if (callbackUrl !== null) callbacks.push(await sendCallback(callbackUrl, event, secretKey));
   }
 
-  /** The customer has done something: callbacks and browser go their ways, in the order that the test wants. */
+  /** The customer has done something: callbacks and browser are sent off, in the order that the test wants. */
   async function comeBack(customer: CustomerReturn): Promise<CustomerReturn> {
     const events = takeNews();
     if (faults.callbackOrder === "before") await announce(events);

@@ -3,7 +3,7 @@ import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { createMigratedDatabase } from "./postgres.ts";
 import type { StoreBackend } from "./store-backend.ts";
 
-/** Tables of the backend itself; each of the others is a kind of thing. */
+/** Tables of the backend itself; each of the others holds one kind of thing. */
 const ownTables: readonly string[] = [
   "node",
   "lane",
@@ -20,10 +20,10 @@ const ownTables: readonly string[] = [
   "stream_watch",
 ];
 
-/** What is the same kind of thing in two tables: a record is in the one while it waits. */
+/** Tables that hold the same kind of thing: a record is in one of them while it waits. */
 const kindOf: Readonly<Record<string, string>> = { pending: "delivery" };
 
-/** Leases and pauses go by the machine's clock: that of a test may travel for years. */
+/** Leases and pauses follow the machine's clock, because a test's clock may travel for years. */
 export const postgresBackend: StoreBackend = {
   name: "PostgreSQL",
   async open(options) {

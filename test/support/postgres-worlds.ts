@@ -5,14 +5,17 @@ import { createMigratedDatabase } from "./postgres.ts";
 import { createWorld, type World } from "./store-factory.ts";
 
 export interface PostgresWorlds {
-  /** Each is a node of its own. */
+  /** Each world is a separate node. */
   readonly worlds: readonly World[];
-  /** What none of them tells. */
+  /** For what none of the nodes reports. */
   readonly pool: Pool;
   end(): Promise<void>;
 }
 
-/** Several nodes on one database, with clocks of their own that begin alike. A tenant is known to all of them. */
+/**
+ * Several nodes on one database, each with its own clock, all starting at the same time. A tenant is known to all of
+ * them.
+ */
 export async function createPostgresWorlds(count: number): Promise<PostgresWorlds> {
   const { url, remove } = await createMigratedDatabase();
   const pool = createPool({ url, size: 2, clock: systemClock });

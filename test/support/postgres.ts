@@ -6,7 +6,7 @@ import { migrate, migrations } from "../../src/store/postgres/migrations.ts";
 import { createPool, type Pool, type PoolOptions } from "../../src/store/postgres/pool.ts";
 import { administer, hasOwnServer, hasServer, sharedServer } from "./postgres-server.ts";
 
-/** Skipped only where there is no PostgreSQL to be had; where its package is not installed, its tests fail. */
+/** Skipped only where no PostgreSQL is available; where its package is merely not installed, the tests fail. */
 export const describeWithPostgres = hasServer ? describe : describe.skip;
 /** For tests that stop a server. */
 export const describeWithOwnServer = hasOwnServer ? describe : describe.skip;
@@ -14,8 +14,8 @@ export const describeWithOwnServer = hasOwnServer ? describe : describe.skip;
 let template: Promise<string> | null = null;
 
 /**
- * A database with the schema of today, to be copied in 20 ms. It is named for what is in it, as on a given server it stays;
- * until it is whole it has another name, so that another process does not copy half of it.
+ * A database with the current schema, to be copied in 20 ms. It is named after its contents, because it stays on a given
+ * server; until it is complete it has another name, so that another process does not copy half of it.
  */
 async function makeTemplate(): Promise<string> {
   const server = await sharedServer();
@@ -39,7 +39,7 @@ export interface TestDatabase {
   remove(): Promise<void>;
 }
 
-/** @param template what it is a copy of; without one it is empty */
+/** @param template the database to copy; without one it is empty */
 async function createDatabase(template?: string): Promise<TestDatabase> {
   const server = await sharedServer();
   const name = `postrider_test_${newToken(60)}`;
@@ -51,17 +51,17 @@ async function createDatabase(template?: string): Promise<TestDatabase> {
   };
 }
 
-/** One with the schema of today. */
+/** A database with the current schema. */
 export async function createMigratedDatabase(): Promise<TestDatabase> {
   template ??= makeTemplate();
   return createDatabase(await template);
 }
 
-/** One with all that another has, to which nobody is connected. */
+/** A copy of another database, to which nobody may be connected. */
 export const copyDatabase = ({ url }: TestDatabase): Promise<TestDatabase> =>
   createDatabase(new URL(url).pathname.slice(1));
 
-/** Databases of a test's own, which are gone after it. */
+/** Databases for a single test, removed after it. */
 export function usePostgres() {
   const cleanUps: (() => Promise<void> | void)[] = [];
   afterEach(async () => {
@@ -77,15 +77,15 @@ export function usePostgres() {
   return {
     /** An empty database. @returns its connection URL */
     database: () => use(createDatabase()),
-    /** One with the schema of today. @returns its connection URL */
+    /** A database with the current schema. @returns its connection URL */
     migrated: () => use(createMigratedDatabase()),
-    /** Connections to one of them, which end with the test. */
+    /** Connections to one of them, closed at the end of the test. */
     pool(url: string, options: Partial<PoolOptions> = {}): Pool {
       const pool = createPool({ url, size: 2, clock: systemClock, ...options });
       cleanUps.unshift(() => pool.close());
       return pool;
     },
-    /** Before the databases are removed. */
+    /** Runs before the databases are removed. */
     cleanUpFirst: (cleanUp: () => Promise<void> | void) => void cleanUps.unshift(cleanUp),
   };
 }

@@ -1,19 +1,19 @@
 import { connect } from "node:net";
 
-/** One answer as it came over the connection. */
+/** One answer as it arrived over the connection. */
 export interface WireAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly bodyText: string;
 }
 
-/** Far beyond what any answer takes; the listener ends a quiet connection only after half a minute. */
+/** Far more than any answer takes; the listener closes an idle connection only after half a minute. */
 const quietMs = 25_000;
 
 /**
- * Sends the pieces one after the other, each as a write of its own, and reads until the server ends the connection.
- * @returns what came, in order, without interim answers
- * @throws Error when the server neither answers nor ends, or says what is no HTTP/1.1
+ * Sends the pieces one after another, each in its own write, and reads until the server closes the connection.
+ * @returns what arrived, in order, without interim answers
+ * @throws Error when the server neither answers nor closes the connection, or sends something that is not HTTP/1.1
  */
 export async function exchange(url: string, pieces: readonly Uint8Array[]): Promise<WireAnswer[]> {
   const received: Buffer[] = [];
@@ -25,7 +25,7 @@ export async function exchange(url: string, pieces: readonly Uint8Array[]): Prom
       reject(new Error(`The connection was left open, after ${JSON.stringify(Buffer.concat(received).toString())}`));
     }, quietMs);
     socket.on("data", (bytes: Buffer) => received.push(bytes));
-    // A server that has answered may reset a connection of which it wants no more.
+    // A server that has answered may reset a connection that it no longer wants.
     socket.on("error", () => {});
     socket.on("close", () => {
       clearTimeout(timer);
@@ -36,7 +36,7 @@ export async function exchange(url: string, pieces: readonly Uint8Array[]): Prom
   return answersIn(Buffer.concat(received));
 }
 
-/** Sends the pieces and goes, without waiting for an answer. */
+/** Sends the pieces and disconnects, without waiting for an answer. */
 export async function abandon(url: string, pieces: readonly Uint8Array[]): Promise<void> {
   await new Promise<void>((resolve) => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");

@@ -1,16 +1,16 @@
 import { connect, type Socket } from "node:net";
 
-/** A client that writes what it likes, byte for byte: what `fetch` and `node:http` would refuse to send. */
+/** A client that writes what it likes, byte for byte: even what `fetch` and `node:http` would refuse to send. */
 export interface RawPeer {
   readonly socket: Socket;
-  /** What has come so far. */
+  /** What has arrived so far. */
   received(): string;
   write(bytes: string | Uint8Array): void;
-  /** Resolves with all that has come as soon as it fits, and rejects when the connection ends before that. */
+  /** Resolves with everything received as soon as it fits, and rejects when the connection ends before that. */
   until(fits: (received: string) => boolean): Promise<string>;
-  /** Resolves with all that has come when the server has ended the connection. */
+  /** Resolves with everything received when the server has closed the connection. */
   readonly closed: Promise<string>;
-  /** Ends the connection as a crash does: with a reset. */
+  /** Ends the connection like a crash: with a reset. */
   reset(): void;
 }
 
@@ -59,7 +59,7 @@ export async function connectRaw(serverUrl: string): Promise<RawPeer> {
 /** The status of the first answer; 0 while there is none. */
 export const statusOf = (received: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1] ?? 0);
 
-/** A request head without its end: the lines of `fields` follow the first one and `Host`. */
+/** A request head without the final empty line: the lines of `fields` follow the first one and `Host`. */
 export const headOf = (method: string, path: string, fields: Readonly<Record<string, string>> = {}): string =>
   [
     `${method} ${path} HTTP/1.1`,

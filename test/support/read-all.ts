@@ -2,7 +2,7 @@ import type { Attempt } from "../../src/domain/delivery.ts";
 import type { Cursor } from "../../src/store/cursor.ts";
 import type { Store } from "../../src/store/store.ts";
 
-/** The whole of a list, in steps of so many bytes. */
+/** A whole list, read in steps of this many bytes. */
 export async function readAll<Entry>(list: Cursor<Entry>, bytes = 2 ** 20): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (;;) {
@@ -12,7 +12,7 @@ export async function readAll<Entry>(list: Cursor<Entry>, bytes = 2 ** 20): Prom
   }
 }
 
-/** The attempts of an event that are kept, the oldest first; none of an event that the tenant does not have. */
+/** The stored attempts of an event, oldest first; none for an event that the tenant does not have. */
 export async function readAttempts(
   store: Pick<Store, "attempts">,
   tenantKey: number,

@@ -1,4 +1,4 @@
-/** The receivers that we give to tenants, in their languages, and what it takes to run one beside a server. */
+/** The receivers that we give to tenants, in their languages, and what it takes to run one next to a server. */
 export const receiverPrograms = [
   { file: "receiver.ts", program: process.execPath, command: (file: string) => [process.execPath, file] },
   { file: "receiver.py", program: "python3", command: (file: string) => ["python3", file] },
@@ -14,10 +14,10 @@ export function freePort(): number {
   return Number(port);
 }
 
-/** To compile a first program, Go compiles its library: on a busy machine that took more than half a minute. */
+/** To compile its first program, Go compiles its standard library: on a busy machine that took more than half a minute. */
 const listeningTries = 2_000;
 
-/** Waits until a program of another language, which gives no other sign, listens. */
+/** Waits until a program in another language, which gives no other sign, is listening. */
 export async function listening(port: number): Promise<void> {
   for (let tries = 0; tries < listeningTries; tries += 1) {
     try {
@@ -35,7 +35,7 @@ export type Program = Bun.Subprocess<"ignore", "pipe", "pipe">;
 /** Reads a program's output until a text appears in it. */
 export async function outputWith(child: Program, text: string): Promise<string> {
   let output = "";
-  // The stream stays open: a program whose output nobody takes any more is ended by its next line.
+  // The stream stays open: a program whose output is no longer read would be killed by its next line.
   const reader = child.stdout.getReader();
   for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
     output += new TextDecoder().decode(piece.value);
@@ -46,7 +46,7 @@ export async function outputWith(child: Program, text: string): Promise<string> 
   throw new Error(`The program ended without "${text}": ${output}${await new Response(child.stderr).text()}`);
 }
 
-/** Sends what only looks like a delivery; the status of the answer. */
+/** Sends something that only looks like a delivery; returns the status of the answer. */
 export async function sendForgery(port: number): Promise<number> {
   const { status } = await fetch(`http://127.0.0.1:${port}/hook`, {
     method: "POST",

@@ -1,12 +1,12 @@
-/** A webhook's other side, as a well-meant HTTP server: it keeps every request and answers as the test says. */
+/** The other end of a webhook, as a well-behaved HTTP server: it keeps every request and answers as the test says. */
 export interface Receiver {
-  /** `http://127.0.0.1:<port>`; every path is taken. */
+  /** `http://127.0.0.1:<port>`; accepts every path. */
   readonly url: string;
-  /** All that came in whole, oldest first. */
+  /** All complete requests, oldest first. */
   readonly requests: readonly ReceivedRequest[];
   /**
-   * Resolves with all requests once `n` of them have come, or with the first that fits, also when that was before the
-   * call. It waits for a signal and has no time limit of its own: the test's is enough.
+   * Resolves with all requests once `n` of them have arrived, or with the first that fits, including earlier ones. It
+   * waits for a signal and has no time limit of its own: the test's is enough.
    */
   waitFor(n: number): Promise<readonly ReceivedRequest[]>;
   waitFor(fits: (request: ReceivedRequest) => boolean): Promise<ReceivedRequest>;
@@ -18,7 +18,7 @@ export interface ReceivedRequest {
   /** With the query. */
   readonly path: string;
   readonly headers: Headers;
-  /** The very bytes, for signatures. */
+  /** The raw bytes, for signatures. */
   readonly body: Buffer;
   /** The body's value; throws when it is not JSON. */
   json(): unknown;
@@ -61,7 +61,7 @@ export function startReceiver({ answer, tls, port = 0 }: ReceiverOptions = {}): 
     },
   });
 
-  /** Looks now and after every request, until there is something to see. */
+  /** Checks now and after every request, until there is something to see. */
   function whenSeen<T>(see: () => T | undefined): Promise<T> {
     return new Promise((resolve) => {
       const look = () => {

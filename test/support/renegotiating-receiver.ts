@@ -1,7 +1,7 @@
 import type { Certificate } from "./certificates.ts";
 import { type Expected, noResponse, responded } from "./expected-outcome.ts";
 
-/** What a receiver does that wants TLS negotiated anew in the middle of a request, and what an attempt must come to. */
+/** A receiver that renegotiates TLS in the middle of a request, and the outcome that an attempt must have. */
 export type RenegotiationRow = [title: string, how: "once" | "without end", expected: Expected];
 
 export const renegotiations: readonly RenegotiationRow[] = [
@@ -11,11 +11,11 @@ export const renegotiations: readonly RenegotiationRow[] = [
 
 const node = Bun.which("node");
 
-/** The runtime's own TLS cannot ask for it as a server, that of Node.js can. */
+/** As a server, the runtime's own TLS cannot request it; that of Node.js can. */
 export const canRenegotiate =
   node !== null && Bun.spawnSync([node, "-p", "process.versions.bun ?? 'node'"]).stdout.toString().trim() === "node";
 
-/** It ends with its standard input, and so with whoever started it. */
+/** It ends with its standard input, and so with the process that started it. */
 const program = `
 const tls = require("node:tls");
 // Its own defence against clients that ask for it.

@@ -4,7 +4,7 @@ import { join } from "node:path";
 // @ts-expect-error It has no types.
 import S3rver from "@20minutes/s3rver";
 
-/** An S3-compatible server of others, which checks signatures, with the bucket `backups`. */
+/** A third-party S3-compatible server, which checks signatures, with the bucket `backups`. */
 export async function startS3Server() {
   const directory = mkdtempSync(join(tmpdir(), "postrider-s3-"));
   const server = new S3rver({

@@ -15,7 +15,7 @@ export const cards = {
   emptyTomorrow: "4000 0000 0000 0341",
 } as const;
 
-/** The sandbox on a real database, with what it would have posted in a list. */
+/** The sandbox on a real database; what it would have posted goes into a list. */
 export async function createTestSandbox({
   secret = new Uint8Array(32).fill(7),
   publicUrl = "https://relay.example",
@@ -60,7 +60,7 @@ export async function createTestSandbox({
       return { ...asked, url: answer.url, accessCode: answer.url.split("/").at(-1) ?? "" };
     },
 
-    /** Pays a hosted page with a card, and says what can be charged from then on. */
+    /** Pays on a hosted page with a card, and returns what can be charged from then on. */
     async saveCard(number: string, given: Partial<VerificationRequest> = {}) {
       const page = await this.open(given);
       await sandbox.pay(page.accessCode, number);

@@ -2,7 +2,7 @@ import { newId } from "../../src/lib/id.ts";
 import type { TestAccount, TestApp } from "./test-app.ts";
 
 /**
- * Registers webhooks past the judgement of `PUT /v1/tenants/webhooks` and past the plan's limit, as a database from
+ * Registers webhooks without the checks of `PUT /v1/tenants/webhooks` and beyond the plan's limit, as a database from
  * before a rule would have them.
  */
 export async function saveWebhooks(server: TestApp, account: TestAccount, urls: readonly string[]): Promise<void> {

@@ -1,18 +1,18 @@
 import type { EndSignal, Io } from "../../src/cli/io.ts";
 
 export interface Script extends Partial<Pick<Io, "env" | "isTerminal">> {
-  /** To the questions, in their order. */
+  /** Answers to the questions, in order. */
   answers?: string[];
-  /** What is piped in; a person's keyboard without it. */
+  /** Piped input; if omitted, a person's keyboard. */
   input?: AsyncIterable<Uint8Array>;
 }
 
-/** A person and a terminal for commands under test. */
+/** A person and a terminal, for testing commands. */
 export function createScriptedIo({ env = {}, isTerminal = false, answers = [], input }: Script = {}) {
   const out: string[] = [];
   const err: string[] = [];
   const questions: string[] = [];
-  /** Questions whose answers are not shown. */
+  /** Questions whose answers are hidden. */
   const secretQuestions: string[] = [];
   const progress: string[] = [];
   const signals: EndSignal[] = [];
@@ -59,7 +59,7 @@ export function createScriptedIo({ env = {}, isTerminal = false, answers = [], i
       if (resolve) resolve("SIGINT");
       else signals.push("SIGINT");
     },
-    /** Resolves with the first line that fits, also if it was printed before. */
+    /** Resolves with the first line that fits, even if it was printed before. */
     when(lines: readonly string[], fits: (line: string) => boolean): Promise<string> {
       return new Promise((resolve) => {
         const look = () => {

@@ -12,7 +12,7 @@ export interface SeededTenant {
   webhooks?: readonly string[];
 }
 
-/** A tenant straight in the store: no password is hashed, and no rule of webhooks is asked. */
+/** A tenant put straight into the store: no password is hashed, and no rule about webhooks is checked. */
 export async function seedTenantIn(
   { store, dataDir }: { store: Pick<Store, "createTenant">; dataDir: string },
   { tier = "free", enforcedTier = tier, webhooks = [] }: SeededTenant,

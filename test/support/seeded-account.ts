@@ -13,7 +13,7 @@ export interface SeededAccount {
   readonly apiKey: string;
 }
 
-/** An account with a session, for tests that need many: no password is hashed for it, and nobody can log in to it. */
+/** An account with a session, for tests that need many: no password is hashed, and nobody can log in to it. */
 export async function seedAccount(
   server: TestApp,
   { tier = "free", webhooks = [] }: { tier?: Tier; webhooks?: string[] } = {},
@@ -22,7 +22,7 @@ export async function seedAccount(
   return { id: tenant.id, jwt: issueSession(server, tenant.id), apiKey };
 }
 
-/** A session token as a login gives it. */
+/** A session token like one from a login. */
 export function issueSession({ dataDir }: Pick<TestApp, "dataDir">, tenantId: string, at = Date.now()): string {
   const secret = readFileSync(join(dataDir, "session-secret"), "utf8").trim();
   const now = Math.floor(at / 1000);

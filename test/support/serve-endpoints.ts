@@ -7,7 +7,7 @@ import { inboxPath } from "../../src/inbox/addresses.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 
-/** Some endpoints behind the real router and runner, on a free port; everybody may call all of them. */
+/** Some endpoints behind the real router and runner, on a free port; anyone may call all of them. */
 export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Partial<ApiOptions> = {}) {
   const lines: string[] = [];
   const log = createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void lines.push(line) });

@@ -10,15 +10,15 @@ import { copyDatabase, createMigratedDatabase, type TestDatabase } from "./postg
 import { backendVariable } from "./postgres-server.ts";
 
 /**
- * What test servers keep, by their folder: with `BACKEND_UNDER_TEST=postgres` it is in a database of PostgreSQL that belongs
- * to the folder, else in the folder.
+ * The data of test servers, by folder: with `BACKEND_UNDER_TEST=postgres` it is in a PostgreSQL database that belongs to
+ * the folder, otherwise in the folder.
  */
 const backend = process.env[backendVariable] ?? "sqlite";
 if (backend !== "sqlite" && backend !== "postgres") throw new Error(`${backendVariable} is sqlite or postgres`);
 
 export const isOnPostgres = backend === "postgres";
 
-/** For what is in the nature of a file: its bytes, its pages, and the disk that it fills. */
+/** For tests that depend on a file: its bytes, its pages, and the disk that it fills. */
 export const testOnSqlite = isOnPostgres ? test.skip : test;
 
 const databases = new Map<string, TestDatabase>();
@@ -28,7 +28,7 @@ export interface ServerData {
   deps: Pick<AppDeps, "durability">;
 }
 
-/** What a server is told, so that it finds what the last one of this folder has left. */
+/** The settings with which a server finds what the last one of this folder left. */
 export async function dataOf(folder: string): Promise<ServerData> {
   if (!isOnPostgres) return { env: {}, deps: {} };
   const database = databases.get(folder) ?? (await createMigratedDatabase());
@@ -36,7 +36,7 @@ export async function dataOf(folder: string): Promise<ServerData> {
   return { env: { POSTRIDER_DATABASE_URL: database.url }, deps: { durability: "waived" } };
 }
 
-/** A folder with all that the server of this one has left, which does not run. */
+/** A folder with everything that this folder's server left; that server must not be running. */
 export async function copyData(folder: string): Promise<string> {
   const copy = mkdtempSync(join(tmpdir(), "postrider-copy-"));
   cpSync(folder, copy, { recursive: true });
@@ -55,8 +55,8 @@ export async function removeData(folder: string): Promise<void> {
 type Folder = { readonly dataDir: string };
 
 /**
- * What a server keeps, for what no interface shows. Numbers that are to be compared are cast to `int`: PostgreSQL gives larger
- * ones as text.
+ * Queries a server's data, for what no interface shows. Numbers to be compared are cast to `int`: PostgreSQL returns
+ * larger ones as text.
  */
 export async function look<Row>({ dataDir }: Folder, query: string): Promise<Row[]> {
   const database = databases.get(dataDir);
@@ -69,7 +69,7 @@ export async function look<Row>({ dataDir }: Folder, query: string): Promise<Row
   }
 }
 
-/** Changes what a server keeps, for what it takes years or money to get there. */
+/** Changes a server's data, for states that take years or money to reach. */
 export async function edit({ dataDir }: Folder, statement: string): Promise<void> {
   const database = databases.get(dataDir);
   if (database) return void (await askDatabase(database.url, statement));
@@ -78,10 +78,10 @@ export async function edit({ dataDir }: Folder, statement: string): Promise<void
   file.close();
 }
 
-/** What other nodes have to hear. The janitor removes it when they all have. */
+/** What other nodes have to hear. The janitor removes it when all of them have. */
 const newsTable = "change";
 
-/** Everything that is kept there, to look for what must not be. */
+/** Everything that is stored there, to search for what must not be. */
 export async function keptTexts({ dataDir }: Folder): Promise<{ name: string; text: string }[]> {
   if (!isOnPostgres) {
     const files = readdirSync(dataDir).filter((name) => name.startsWith(databaseFile));

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 
-/** `postrider serve` as a process of its own, on a free port if no other is given: for what a signal does to it. */
+/** `postrider serve` as a separate process, on a free port unless one is given: for testing what signals do to it. */
 export interface ServerProcess {
-  /** Resolves with the first line of its log, past or to come, that is about this. */
+  /** Resolves with the first log line for this event, past or future. */
   logged(event: string): Promise<Record<string, unknown>>;
   kill(signal: NodeJS.Signals): void;
   /** The exit code; null after a kill. */

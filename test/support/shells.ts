@@ -3,17 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stripANSI } from "bun";
 
-/** Shells as people use them: what they offer for a line that is begun. */
+/** Shells as people use them: what they offer for an incomplete line. */
 
 export type Shell = "bash" | "zsh" | "fish";
 
-/** Whether this machine has it; on a Mac, bash is the one of 2007 that people there have. */
+/** Whether this machine has it; on a Mac, bash is the 2007 version that people there have. */
 export const isInstalled = (shell: Shell): boolean => process.platform !== "win32" && Bun.which(shell) !== null;
 
-/** Follows every listing, so that it is known to be whole. */
+/** Printed after every listing, so that it is known to be complete. */
 const marker = "LINE-IS";
 
-/** Typed before anything else. Lists show at the first tab, whole, and Ctrl+G tells what stands on the line. */
+/** Typed before anything else. Lists appear in full at the first tab, and Ctrl+G reports the current line. */
 const setUp = {
   bash: `bind 'set show-all-if-ambiguous on'; bind 'set page-completions off'; bind 'set completion-query-items 0'; bind 'set enable-bracketed-paste off'; bind -x '"\\C-g":printf "${marker}<%s>" "$READLINE_LINE"'`,
   zsh: `autoload -Uz compinit; compinit -D -u; LISTMAX=0; setopt nolistbeep nolistambiguous; unsetopt zle_bracketed_paste; tell() { print -rn -- "${marker}<$BUFFER>" }; zle -N tell; bindkey '^G' tell`,
@@ -24,7 +24,7 @@ const commands = {
   zsh: ["zsh", "-f", "-i"],
 } as const;
 
-/** @returns the words that the shell lists or puts on the line when the tab key is pressed after `line` */
+/** @returns the words that the shell lists or completes when the tab key is pressed after `line` */
 export async function complete(shell: Shell, script: string, line: string): Promise<readonly string[]> {
   const file = join(tmpdir(), `postrider-completion-${crypto.randomUUID()}`);
   writeFileSync(file, script);
@@ -35,7 +35,7 @@ export async function complete(shell: Shell, script: string, line: string): Prom
   }
 }
 
-/** Its engine, without a terminal: a line for each candidate, then its description. */
+/** Uses fish's completion engine, without a terminal: one line per candidate, followed by its description. */
 function askFish(file: string, line: string): readonly string[] {
   const program = `source ${file}; complete -C '${line.replaceAll("'", "\\'")}'`;
   const { stdout, stderr } = Bun.spawnSync(["fish", "--no-config", "-c", program]);
@@ -66,7 +66,7 @@ async function pressTab(shell: "bash" | "zsh", file: string, line: string): Prom
       look();
     });
   const { terminal } = child;
-  // Two words that are one only when they are printed, not when they are shown as typed.
+  // Two words that become one only when printed, not when echoed as typed.
   terminal?.write(`${setUp[shell]}; source ${file}; echo rea''dy\r`);
   await when("ready", 0);
   const from = shown.indexOf("ready") + "ready".length;
@@ -80,5 +80,5 @@ async function pressTab(shell: "bash" | "zsh", file: string, line: string): Prom
   return [...listed.replaceAll(line, "").split(/\s+/), ...(onLine === line ? [] : [lastWordOf(onLine)])];
 }
 
-/** A value that is written with its flag stands for itself. */
+/** A value written together with its flag counts as a word of its own. */
 const lastWordOf = (line: string): string => line.trim().replace(/=$/, "").split(/[\s=]/).at(-1) ?? "";

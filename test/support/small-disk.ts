@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDiskFull } from "../../src/lib/disk-full.ts";
 
-/** A small file system of its own, in memory. */
+/** A small separate file system, in memory. */
 export interface SmallDisk {
   readonly folder: string;
-  /** Takes every byte that is left. */
+  /** Uses up every remaining byte. */
   fill(): void;
   empty(): void;
-  /** Makes it so large. */
+  /** Resizes it to this many mebibytes. */
   grow(mebibytes: number): void;
   unmount(): void;
 }
@@ -41,7 +41,7 @@ export function mountSmallDisk(mebibytes: number): SmallDisk | null {
     empty: () => rmSync(ballast, { force: true }),
     grow: (size) => void Bun.spawnSync(["mount", "-o", `remount,size=${size}m`, folder]),
     unmount() {
-      // Lazily: a connection of this process may not have let go of its files yet.
+      // Lazily: a connection of this process may still hold its files open.
       Bun.spawnSync(["umount", "-l", folder]);
       rmSync(folder, { recursive: true, force: true });
     },

@@ -6,7 +6,7 @@ export interface ReceivedMail {
   readonly to: readonly string[];
   readonly user: string | null;
   readonly secure: boolean;
-  /** As it came. */
+  /** As received. */
   readonly raw: string;
   header(name: string): string;
   /** The plain-text part. */
@@ -17,14 +17,14 @@ export interface ReceivedMail {
 export interface TestSmtpServer {
   readonly port: number;
   readonly mails: readonly ReceivedMail[];
-  /** Resolves with the mail of this number, once it has come. */
+  /** Resolves with the mail of this number, once it has arrived. */
   mail(n: number): Promise<ReceivedMail>;
-  /** What it says to every mail from now on; null: it takes them. */
+  /** What it answers to every mail from now on; null: it accepts them. */
   refuse(words: string | null): void;
   stop(): Promise<void>;
 }
 
-/** An SMTP server that others made (`smtp-server`), on a port of its own. By default without TLS and without users. */
+/** A third-party SMTP server (`smtp-server`), on its own port. By default without TLS and without users. */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<TestSmtpServer> {
   const mails: ReceivedMail[] = [];
   const waiting: (() => void)[] = [];

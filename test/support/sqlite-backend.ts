@@ -7,7 +7,7 @@ import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { putEmptyDatabase } from "./empty-database.ts";
 import type { StoreBackend } from "./store-backend.ts";
 
-/** Tables of the backend itself; each of the others is a kind of thing. */
+/** Tables of the backend itself; each of the others holds one kind of thing. */
 const ownTables: readonly string[] = ["lane", "vault_check", "written_by"];
 
 export const sqliteBackend: StoreBackend = {

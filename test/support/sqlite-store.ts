@@ -8,7 +8,7 @@ import { openSqliteStore, type SqliteOptions } from "../../src/store/sqlite/stor
 
 type CleanUp = () => Promise<void> | void;
 
-/** Databases in folders of their own, for tests that look under the seam. All of it is gone after each test. */
+/** Databases in separate folders, for tests that look beneath the seam. All of it is removed after each test. */
 export function useSqlite() {
   const cleanUps: CleanUp[] = [];
   afterEach(async () => {
@@ -34,7 +34,7 @@ export function useSqlite() {
       return { store, path: join(dataDir, databaseFile) };
     },
     cleanUp: (cleanUp: CleanUp) => void cleanUps.push(cleanUp),
-    /** Before the folders are removed. */
+    /** Runs before the folders are removed. */
     cleanUpFirst: (cleanUp: CleanUp) => void cleanUps.unshift(cleanUp),
   };
 }

@@ -19,7 +19,7 @@ export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text
 
 export const utf8 = (text: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text);
 
-/** An entry of a list with its label as a text. */
+/** A list entry with its label as text. */
 const readLabel = <Entry extends { replayGroupId: JsonText | null }>({ replayGroupId, ...entry }: Entry) => ({
   ...entry,
   replayGroupId: replayGroupId === null ? null : String(JSON.parse(utf8(replayGroupId))),
@@ -29,13 +29,13 @@ const randomBytes = (length: number) => crypto.getRandomValues(new Uint8Array(le
 
 export const newApiKeyRow = (hash = randomBytes(32)) => ({ id: newId("key"), hash, sealed: randomBytes(60) });
 export const newSigningKeyRow = () => ({ id: newId("sk"), publicKey: randomBytes(32), sealedSeed: randomBytes(60) });
-/** Of an account, by itself. */
+/** An act by the account itself. */
 export const newAct = (given: Partial<Act>): Act => ({
   ...{ action: "login", actor: "account", via: null, address: "192.0.2.1" },
   ...given,
 });
 
-/** Each by its URL alone, or with settings. */
+/** Webhooks given by URL alone, or with settings. */
 export const newWebhooks = (...wanted: (string | Partial<ListedWebhook>)[]): ListedWebhook[] =>
   wanted.map((one) => ({ id: newId("wh"), url: "", name: "", ...(typeof one === "string" ? { url: one } : one) }));
 
@@ -83,7 +83,7 @@ export interface GivenFailure {
   /** @default 12 */
   readonly durationMs?: number;
   readonly code?: FailureCode;
-  /** Of an answer. @default 503 */
+  /** The status of an answer. @default 503 */
   readonly status?: number;
   readonly answer?: string;
 }
@@ -112,7 +112,7 @@ export function settlementOf(
   };
 }
 
-/** Of every answer that did not acknowledge. */
+/** The head of every answer that did not acknowledge. */
 export const answerHead: AnswerHead = {
   address: "192.0.2.7",
   headers: [["Server", 'a "quoted", \\ {one}']],
@@ -130,16 +130,16 @@ export async function refusalOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Of the API key that an account got last: events need one to come with. Of none when it has no key. */
+/** The id of the account's latest API key, which accepting events requires; empty when it has no key. */
 export const latestKey = async (store: Pick<Store, "apiKeys">, tenantKey: number): Promise<string> =>
   (await store.apiKeys(tenantKey))[0]?.id ?? "";
 
-/** Events of which a test has only payloads to say have no type. */
+/** Events for which a test gives only payloads have no type. */
 type Given = Partial<AcceptRequest> & { readonly payloads?: readonly Uint8Array[] };
 
 export const untyped = (payload: Uint8Array): NewEvent => ({ payload, type: null });
 
-/** A store under test with the verbs shortened to what a test has to say. */
+/** A store under test, with methods shortened to what a test has to say. */
 export async function createWorld(backend: StoreBackend) {
   const clock = createFakeClock();
   const growth = { isAllowed: true };
@@ -184,7 +184,7 @@ export async function createWorld(backend: StoreBackend) {
     },
     setUrls: (tenant: Tenant, ...webhooks: (string | Partial<ListedWebhook>)[]) =>
       store.replaceWebhooks(tenant.key, newWebhooks(...webhooks), 10, clock.now()),
-    /** Accepts events and owns their deliveries. */
+    /** Accepts events and takes ownership of their deliveries. */
     acceptOwned: (tenant: Tenant, given: Given = {}) =>
       world.accept(tenant, { roomFor: () => Number.POSITIVE_INFINITY, ...given }),
     /** Accepts events whose deliveries are nobody's, with the key that the account was made with. */
@@ -219,13 +219,13 @@ export async function createWorld(backend: StoreBackend) {
       await store.release(deliveries.slice(outcomes.length));
       return eventIds[0] ?? "";
     },
-    /** Claims all deliveries of the tenant that are due. */
+    /** Claims all due deliveries of the tenant. */
     async claim(tenant: Tenant): Promise<DueDelivery[]> {
       const lanes = (await store.discover()).filter(({ tenantKey }) => tenantKey === tenant.key);
       const pages = await Promise.all(lanes.map((lane) => store.claim(lane, clock.now(), 10_000)));
       return pages.flatMap(({ due }) => due);
     },
-    /** All that could be claimed now. */
+    /** Everything that could be claimed now. */
     async due(tenant: Tenant): Promise<DueDelivery[]> {
       const due = await world.claim(tenant);
       await store.release(due);
@@ -258,8 +258,8 @@ export async function createWorld(backend: StoreBackend) {
       return records.map(({ state, targetWebhook }) => `${state} ${targetWebhook}`.trim());
     },
     /**
-     * The totals as the store counts them, of SKIPPED only when there are any, after a look that a recount (of up to 1,000
-     * records) says the same.
+     * The totals as the store counts them (SKIPPED only when there are any), after checking that a recount (of up to
+     * 1,000 records) gives the same.
      */
     async totals(tenant: Tenant): Promise<Partial<Record<DeliveryState, number>>> {
       const { records, total } = await world.page(tenant);
@@ -277,7 +277,7 @@ export async function createWorld(backend: StoreBackend) {
       store.startReplay(tenant.key, newReplay(kind, given), clock.now(), { unfinished: 11, perDay: null }),
     replayEvent: (tenant: Tenant, eventId: string) =>
       store.replayEvent(tenant.key, newReplay("single", { eventId }), clock.now()),
-    /** Queues all that waits to be replayed; the replays in the order in which their batches came. */
+    /** Queues everything waiting to be replayed; returns the replays in the order of their batches. */
     async queueAll(limit = 100): Promise<Replay[]> {
       const turns: Replay[] = [];
       for (;;) {

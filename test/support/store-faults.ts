@@ -1,18 +1,18 @@
 import { unavailable } from "../../src/domain/errors.ts";
 import type { Store } from "../../src/store/store.ts";
 
-/** Makes one call of a store fail, counted from a moment on. */
+/** Makes one call to a store fail, counting from a given moment. */
 export interface StoreFaults {
   wrap(store: Store): Store;
-  /** From now on calls are counted, and the `nth` of this verb fails; 0: none. */
+  /** From now on calls are counted, and the `nth` call of this method fails; 0: none. */
   arm(verb: string, nth: number): void;
-  /** Counts no more. @returns how often each verb was called, and whether one failed */
+  /** Stops counting. @returns how often each method was called, and whether one failed */
   disarm(): { calls: ReadonlyMap<string, number>; failed: boolean };
 }
 
 /**
- * Verbs that fail after their effect: nobody waits for an answer of them that would tell. The contract of the seam
- * forbids it for the others (`unavailable` means that nothing was written; `lane.ts` sees to it), so those fail before.
+ * Methods that fail after their effect: no caller waits for an answer that would reveal it. The contract of the seam
+ * forbids this for the others (`unavailable` means that nothing was written; `lane.ts` sees to it), so those fail before.
  */
 const failAfter: readonly string[] = [
   "touchApiKeys",
@@ -33,7 +33,7 @@ export function createStoreFaults(): StoreFaults {
         get(target, name, receiver) {
           const member: unknown = Reflect.get(target, name, receiver);
           const verb = String(name);
-          // These two are no verbs that could fail.
+          // These two are not methods that could fail.
           if (typeof member !== "function" || verb === "close" || verb === "oldestWaitingWriteMs") return member;
           return async (...args: unknown[]) => {
             const run = () => Reflect.apply(member, target, args);

@@ -7,7 +7,7 @@ export interface Message {
   data: any;
 }
 
-/** A client of the stream, which insists on the form of every message. */
+/** A stream client that checks the form of every message. */
 export async function openStream(app: Pick<TestApp, "url">, token: string, lastEventId?: string) {
   const abort = new AbortController();
   const response = await fetch(`${app.url}/v1/stream`, {
@@ -63,7 +63,7 @@ export async function openStream(app: Pick<TestApp, "url">, token: string, lastE
     /** Resolves when the server has ended the stream. */
     ended,
     close: () => abort.abort(),
-    /** The first message of a kind that fits. */
+    /** The first message of a kind that matches. */
     next: (event: string, fits: (data: Message["data"]) => boolean = () => true) =>
       when(() => messages.find((message) => message.event === event && fits(message.data))),
     whenComments: (n: number) => when(() => (comments.length >= n ? comments : undefined)),

@@ -2,7 +2,7 @@ import type { Tenant } from "../../src/domain/tenant.ts";
 import { noEvents, type RegisteredWebhook, type TenantState } from "../../src/domain/tenant-state.ts";
 import { newStanding, usualSettings, type WebhookSettings, type WebhookStanding } from "../../src/domain/webhook.ts";
 
-/** A verified free account; a test gives what matters to it. */
+/** A verified free account; a test gives only what matters to it. */
 export const tenantState = ({
   tenant,
   ...changes

@@ -11,26 +11,26 @@ import { createLog } from "../../src/lib/log.ts";
 import { putEmptyDatabase } from "./empty-database.ts";
 import { dataOf, isOnPostgres, removeData } from "./server-data.ts";
 
-/** A whole server on a free port and a temporary folder, with real HTTP and a real database (see `server-data.ts`). */
+/** A complete server on a free port with a temporary folder, real HTTP and a real database (see `server-data.ts`). */
 export interface TestApp {
   readonly app: App;
   readonly url: string;
   readonly dataDir: string;
-  /** Every line that the server logged, from debug on. */
+  /** Every line that the server logged, from debug level up. */
   readonly log: string[];
   readonly operatorToken: string;
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
-  /** Makes a free account and logs it in. */
+  /** Creates a free account and logs it in. */
   account(body?: Record<string, unknown>): Promise<TestAccount>;
-  /** Logs an account in that is there already. */
+  /** Logs in an existing account. */
   signIn(id: string, password: string): Promise<TestAccount>;
-  /** Stops the server; `keepData` leaves its data for another one. */
+  /** Stops the server; `keepData` leaves its data for another server. */
   stop(options?: { keepData?: boolean }): Promise<void>;
 }
 
 export interface RequestOptions {
   token?: string;
-  /** Sent as JSON; a string or bytes go as they are. */
+  /** Sent as JSON; strings and bytes are sent as is. */
   body?: unknown;
   headers?: Record<string, string>;
 }
@@ -55,20 +55,20 @@ export interface TestAccount {
   delete(path: string): Promise<Answer>;
   /** Posts an event with the account's API key. */
   ingest(payload: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** Raises the tier as the operator does. */
+  /** Raises the tier, as the operator does. */
   setTier(tier: string): Promise<void>;
 }
 
 export interface TestAppOptions extends Partial<AppDeps> {
-  /** Settings as they stand in the environment. */
+  /** Settings, in the form of environment variables. */
   env?: Record<string, string>;
   dataDir?: string;
 }
 
-/** The least there is: an account that is no test of passwords waits for two hashes. */
+/** The minimum: even tests that are not about passwords wait for two hashes per account. */
 const passwordCost: PasswordCost = { memoryCost: 8, timeCost: 1 };
 
-/** What `createApp` takes of a data directory. */
+/** The parts of a data directory that `createApp` takes. */
 export function enterFolder(folder: string, warn?: (message: string) => void, masterKeyFile: string | null = null) {
   const home = openDataDir(folder, warn, { masterKeyFile, isShared: false });
   return { secrets: home.secrets, storeFolder: home.path, home };

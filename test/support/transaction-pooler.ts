@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 const port = 5432;
 
-/** Calls `take` with each whole message: a letter, its length in four bytes, and the rest. */
+/** Calls `take` with each complete message: a letter, its length in four bytes, and the rest. */
 function split(take: (message: Buffer) => void): (data: Buffer) => void {
   let rest = Buffer.alloc(0);
   return (data) => {
@@ -25,8 +25,8 @@ const authenticated = message("R", 0, 0, 0, 0);
 const ready = message("Z", "I".charCodeAt(0));
 
 /**
- * What such a pooler does, and no more: whoever begins a transaction gets the server connection that was free last, for as
- * long as that takes. Two connections, no passwords, by Unix socket.
+ * A minimal transaction pooler: a client that begins a transaction gets the server connection that became free most
+ * recently, for as long as the transaction lasts. Two connections, no passwords, over Unix sockets.
  */
 export async function createTransactionPooler(target: string): Promise<{ url: string; close(): void }> {
   const folder = mkdtempSync(join(tmpdir(), "postrider-pooler-"));
@@ -37,7 +37,7 @@ export async function createTransactionPooler(target: string): Promise<{ url: st
   const server = createServer((client) => {
     let isStarted = false;
     let held: Socket | null = null;
-    /** Requests that have not been answered to their end. */
+    /** Requests that have not been fully answered. */
     let unanswered = 0;
     const answer = split((one) => {
       client.write(one);
@@ -82,7 +82,7 @@ export async function createTransactionPooler(target: string): Promise<{ url: st
   };
 }
 
-/** A connection that takes requests; only by Unix socket, where nobody is asked for a password. */
+/** A connection that accepts requests; only over a Unix socket, which needs no password. */
 async function dial(to: URL): Promise<Socket> {
   const socket = connect(join(to.searchParams.get("path") ?? "", `.s.PGSQL.${to.port || port}`));
   const words = ["user", to.username, "database", to.pathname.slice(1), "statement_timeout", "10000", ""];

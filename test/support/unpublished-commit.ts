@@ -1,12 +1,13 @@
 import { join } from "node:path";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 
-/** SQLite keeps where the log ends twice, in headers of 48 bytes. */
+/** SQLite stores the end of the log twice, in headers of 48 bytes. */
 const headersBytes = 96;
 
 /**
- * As a kill during the sync of a commit leaves it: the log has the commit, and the index that all connections share has not.
- * It takes processes of its own, as closing the file here would drop the locks of every connection.
+ * The state that a kill during a commit's sync leaves behind: the log has the commit, but the index shared by all
+ * connections does not. It needs separate processes, because closing the file here would drop the locks of every
+ * connection.
  */
 export async function commitUnpublished(dataDir: string, commit: () => void | Promise<void>): Promise<void> {
   const index = join(dataDir, `${databaseFile}-shm`);

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { systemClock } from "../../src/lib/clock.ts";
 import { upgradeStore } from "../../src/store/open.ts";
 
-/** Upgrades the database in a folder and prints by how much the process has grown for it at most. */
+/** Upgrades the database in a folder and prints by how much the process grew at most. */
 
 const [, , folder = ""] = process.argv;
 

@@ -1,17 +1,17 @@
 import { connect, createServer, type Socket } from "node:net";
 
-/** A line to a server that a test can cut: bytes go through as they are, until they do not. */
+/** A line to a server that a test can cut: bytes pass through unchanged until then. */
 export interface Wire {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** Ends every connection at once; later ones go through again. */
+  /** Closes every connection immediately; later ones pass through again. */
   cut(): void;
-  /** Ends every connection, and each new one as soon as it is made, until `mend`. */
+  /** Closes every connection, and each new one as soon as it is made, until `mend`. */
   break(): void;
   mend(): void;
-  /** Connections that were made so far. */
+  /** The number of connections made so far. */
   readonly connections: number;
-  /** Resolves when a text has gone through towards the server `n` times, also if that was before. */
+  /** Resolves when a text has been sent to the server `n` times, including earlier ones. */
   whenSent(text: string, n?: number): Promise<void>;
   stop(): Promise<void>;
 }
