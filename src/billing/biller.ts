@@ -78,7 +78,7 @@ export function createBiller(deps: BillerDeps): Biller {
   const id = processorId(processor);
   let cancelTimer = () => {};
 
-  /** Does everything due for one account, unless it is busy or has to wait for its turn. `turn`: the call it may make. */
+  /** Does everything due for one account, once it is not busy, and unless it has to wait for its turn. `turn`: the call it may make. */
   const work = (accountKey: number, turn: Call | null): Promise<void> =>
     lock.run(accountKey, async () => {
       let given = turn;

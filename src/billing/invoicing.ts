@@ -11,7 +11,7 @@ export interface InvoicingDeps {
   prices: Prices;
 }
 
-/** What the month has cost so far, and when it is charged. */
+/** What the month has cost so far. */
 export interface MonthSoFar {
   readonly lines: readonly InvoiceLine[];
   readonly totalKobo: number;

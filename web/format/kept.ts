@@ -1,7 +1,10 @@
 import type { Account, Previewed } from "../api/types.ts";
 import { count } from "./number.ts";
 
-/** What retention leaves, in words. */
+/** What retention leaves, in words, and when a replay of it asks first. */
+
+/** Replays of more events than this ask before they begin: a click alone is not enough. */
+export const mostUnasked = 100;
 
 type Ages = Pick<Account, "retention_seconds" | "retention_payloads_seconds" | "retention_by_size">;
 

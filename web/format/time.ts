@@ -54,3 +54,12 @@ function roundFrom(n: number, limit: number): number {
   const tenths = Math.round(n * 10) / 10;
   return tenths < limit ? tenths : Math.round(n);
 }
+
+const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/;
+
+/** A time from an address, in a uniform form, so that such times compare as text; "" for anything else. */
+export function isoOrNothing(text: string | undefined): string {
+  if (text === undefined || !isoPattern.test(text)) return "";
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? "" : new Date(ms).toISOString();
+}

@@ -31,7 +31,7 @@ const rateWindowMs = 60_000;
 const maxRateLimitResetSeconds = 3_600;
 
 /**
- * Speaks HTTP with Paystack, and is the only file of billing that opens connections. One call is one request: nothing is
+ * Speaks HTTP with Paystack, and is the only file of the adapter that opens connections. One call is one request: nothing is
  * sent twice, and no redirect is followed, since the key would go with it.
  */
 export function createPaystackHttp({

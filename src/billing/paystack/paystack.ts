@@ -17,8 +17,8 @@ const chargeTimeoutMs = 60_000;
 const timeoutMs = 15_000;
 
 /**
- * Paystack allows 1,200 saved-card charges a minute with a live key and 100 with a test key; half of that is left for
- * retries and people.
+ * Paystack allows 1,200 saved-card charges a minute with a live key and 100 with a test key; half of that, or 40 with a
+ * test key, is left for retries and people.
  */
 const chargesPerSecond = { live: 10, test: 1 };
 

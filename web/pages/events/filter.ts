@@ -1,4 +1,5 @@
 import { isFailureCode } from "../../format/failure.ts";
+import { isoOrNothing } from "../../format/time.ts";
 
 /** What the list of events shows, as encoded in the URL: reloading or sharing it shows the same. */
 export interface Filter {
@@ -163,12 +164,3 @@ export const canGrow = ({ page, to, until }: Filter, nowMs: number): boolean =>
  * queried.
  */
 export const isAsked = ({ type, code, status, replay }: Filter): boolean => `${type}${code}${status}${replay}` !== "";
-
-const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/;
-
-/** In a uniform form, so that they compare as text. */
-function isoOrNothing(text: string | undefined): string {
-  if (text === undefined || !isoPattern.test(text)) return "";
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? "" : new Date(ms).toISOString();
-}

@@ -1,10 +1,8 @@
 import type { Webhook } from "../../api/types.ts";
+import { mostUnasked } from "../../format/kept.ts";
 import { count } from "../../format/number.ts";
 import { type Filter, fieldsOf, isChoosing, urlOf } from "./filter.ts";
 import { deliveriesInWords, type Listed, type ListedRecord } from "./record.ts";
-
-/** Beyond this, one press is not enough. */
-const mostUnasked = 100;
 
 /** A replay of exactly what a list shows: never wider. */
 export type ReplayThese = {

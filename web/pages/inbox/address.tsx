@@ -14,7 +14,7 @@ import { PlanLink } from "../../parts/plan-link.tsx";
 import { Empty } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 
-/** The address of the inbox, and whether events go there. */
+/** The inbox's address, and whether events go there. */
 export function Address(use: UseProps) {
   const { url, registered } = use;
   const webhook = registered.find((entry) => entry.url === url);

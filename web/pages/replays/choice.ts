@@ -1,5 +1,6 @@
 import { labelOf } from "../../format/label.ts";
 import { count } from "../../format/number.ts";
+import { isoOrNothing } from "../../format/time.ts";
 
 export type Kind = "failed" | "timeline" | "single" | "all";
 
@@ -80,12 +81,3 @@ export const nothingSelected: Readonly<Record<Kind, string>> = {
 export const defaultLabel = (kind: Kind, atMs: number): string => labelOf(labelWords[kind], atMs);
 
 const labelWords: Readonly<Record<Kind, string>> = { failed: "failed", timeline: "range", single: "event", all: "all" };
-
-const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/;
-
-/** In a uniform form, so that they compare as text. */
-function isoOrNothing(text: string | undefined): string {
-  if (text === undefined || !isoPattern.test(text)) return "";
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? "" : new Date(ms).toISOString();
-}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
 import type { Previewed } from "../../api/types.ts";
 import { readWebhooks } from "../../api/webhooks.ts";
-import { erasedInWords, sendableOf } from "../../format/kept.ts";
+import { erasedInWords, mostUnasked, sendableOf } from "../../format/kept.ts";
 import { toTyped } from "../../format/typed-time.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -28,9 +28,6 @@ import {
 /** How often the count of failed events is refreshed. */
 const recountEveryMs = 2_000;
 const listEveryMs = 1_000;
-
-/** Beyond this, one press is not enough. */
-const mostUnasked = 100;
 
 const targets = {
   failed: "to the webhooks that have not acknowledged them",

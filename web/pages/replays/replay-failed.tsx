@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
 import type { Previewed } from "../../api/types.ts";
-import { erasedInWords, sendableOf } from "../../format/kept.ts";
+import { erasedInWords, mostUnasked, sendableOf } from "../../format/kept.ts";
 import { labelOf } from "../../format/label.ts";
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
@@ -17,9 +17,6 @@ export interface FailedFilter {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
 }
-
-/** Beyond this, a click alone is not enough. */
-const mostUnasked = 100;
 
 /** Delivers exactly what failed again; for very many it asks first. */
 export function ReplayFailed({
