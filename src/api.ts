@@ -11,6 +11,7 @@ import { errorResponse, securityHeaders } from "./http/errors.ts";
 import { refuseForeign } from "./http/local-guard.ts";
 import { refuseMalformed } from "./http/malformed.ts";
 import type { IncomingCall } from "./http/respond.ts";
+import { stackOf } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
 
 /** Higher than any limit of our own reader, because the listener's 413 has no body. */
@@ -167,7 +168,7 @@ export function createApi(options: ApiOptions) {
   /** Anything that neither an endpoint nor `respond` has caught is a bug. */
   function failed(error: unknown): Response {
     log.write("error", "request.failed", {
-      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      error: stackOf(error),
     });
     return withTransport(errorResponse(error));
   }

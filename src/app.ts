@@ -56,6 +56,7 @@ import { createInboxSender } from "./inbox/sender.ts";
 import { createBoundedLog } from "./lib/bounded-log.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { DatabaseTime } from "./lib/database-clock.ts";
+import { stackOf } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
 import { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 import { createMail } from "./mail/mail.ts";
@@ -531,7 +532,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
         warn,
         onDefect: (error) =>
           log.write("error", "change.unheeded", {
-            error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+            error: stackOf(error),
           }),
       });
       return { ...opened, store: wrapStore(opened.store) };

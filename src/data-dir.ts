@@ -21,6 +21,7 @@ import {
   writePrivate,
 } from "./private-files.ts";
 import {
+  nextMasterKeyFile,
   operatorTokenDigits,
   operatorTokenFile,
   operatorTokenFrom,
@@ -38,7 +39,7 @@ const nodeFile = "node.json";
 const backupsFile = "backups.json";
 const ownFiles: readonly string[] = [
   ownMasterKeyFile,
-  `${ownMasterKeyFile}.next`,
+  nextMasterKeyFile,
   sessionSecretFile,
   operatorTokenFile,
   lockFile,

@@ -1,4 +1,5 @@
 import { DomainError, requestAbandoned } from "../domain/errors.ts";
+import { stackOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { type Answers, chunksOfText, smallAnswerBytes } from "./answers.ts";
 import type { Identity } from "./auth.ts";
@@ -61,7 +62,7 @@ export function createResponder(deps: ResponderDeps) {
     } catch (error) {
       trace.code = error instanceof DomainError ? error.code : "internal_error";
       if (!(error instanceof DomainError)) {
-        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        const text = stackOf(error);
         const { method, path } = endpoint;
         log.write("error", "request.failed", { requestId: trace.id, method, path, error: text });
       }

@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { forgetOldest } from "./forget-oldest.ts";
 
 export interface LimiterOptions {
   clock: Pick<Clock, "monotonicMs">;
@@ -70,10 +71,7 @@ export function createLimiter({ clock, maxKeys, ...rule }: LimiterOptions): Limi
       times.push(now);
       seen.delete(key);
       seen.set(key, times);
-      if (seen.size > maxKeys) {
-        const quietest = seen.keys().next();
-        if (!quietest.done) seen.delete(quietest.value);
-      }
+      if (seen.size > maxKeys) forgetOldest(seen);
       return turn;
     },
 

@@ -1,3 +1,5 @@
+import { forgetOldest } from "./forget-oldest.ts";
+
 /**
  * Keeps what was read until it may have changed. A read takes time, and a change may overtake it: its result is then
  * returned to the caller but not kept, because it may be older than the change.
@@ -29,10 +31,7 @@ export function createReadCache<Key, Value>(most: number): ReadCache<Key, Value>
       const before = changes;
       const found = await load();
       if (found === null || changes !== before) return found;
-      if (kept.size >= most && !kept.has(key)) {
-        const oldest = kept.keys().next();
-        if (!oldest.done) kept.delete(oldest.value);
-      }
+      if (kept.size >= most && !kept.has(key)) forgetOldest(kept);
       kept.set(key, found);
       return found;
     },
