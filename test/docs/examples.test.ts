@@ -54,7 +54,7 @@ describe("the examples of the documents, as written", () => {
     throw new Error(`The program ended without "${text}": ${said}`);
   }
 
-  test("the three commands make an account, a webhook and a delivered, signed event", async () => {
+  test("the first commands make an account, a webhook and a delivered, signed event", async () => {
     const port = freePort();
     const here = (text: string) =>
       text.replaceAll("http://localhost:8080", server.url).replaceAll("9000", String(port));
