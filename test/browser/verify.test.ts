@@ -22,9 +22,9 @@ describe.skipIf(noBrowser !== null)("how to verify deliveries", () => {
     const code = (language: string) => page.getByRole("region", { name: `Receiver in ${language}` });
 
     await seeText(page, jwksUrl);
-    const typeScript = (await code("TypeScript").textContent()) ?? "";
-    expect(typeScript).toContain(`fetch("${jwksUrl}")`);
-    expect(typeScript).toContain(keys[0]?.x ?? "no key");
+    const javaScript = (await code("JavaScript").textContent()) ?? "";
+    expect(javaScript).toContain(`fetch("${jwksUrl}")`);
+    expect(javaScript).toContain(keys[0]?.x ?? "no key");
     await press(page, "Go");
     expect(await code("Go").textContent()).toContain(`http.Get("${jwksUrl}")`);
     await press(page, "Python");

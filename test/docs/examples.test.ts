@@ -145,13 +145,13 @@ describe("the examples of the documents, as written", () => {
 
   // Whoever does not have a language skips its example, by name; a commit is checked with all of them.
   const missing = receiverPrograms.filter(({ program }) => isMissing(program));
-  test.skip.each(missing.map(({ file }) => file))(
+  test.skip.each(missing.map(({ name }) => name))(
     "%s verifies real deliveries, also by a new key, and outlives what is none",
     () => {},
   );
-  test.each(receiverPrograms.filter((one) => !missing.includes(one)).map((one) => [one.file, one] as const))(
+  test.each(receiverPrograms.filter((one) => !missing.includes(one)).map((one) => [one.name, one] as const))(
     "%s verifies real deliveries, also by a new key, and outlives what is none",
-    async (name, { command }) => {
+    async (_label, { file: name, command }) => {
       const file = join(folder, name);
       writeFileSync(file, example(name));
       const port = freePort();

@@ -1,9 +1,15 @@
+const runBy = (name: string, file: string, program: string, ...words: string[]) => ({
+  ...{ name, file, program },
+  command: (path: string) => [program, ...words, path],
+});
+
 /** The receivers that we give to tenants, in their languages, and what it takes to run one next to a server. */
 export const receiverPrograms = [
-  { file: "receiver.ts", program: process.execPath, command: (file: string) => [process.execPath, file] },
-  { file: "receiver.py", program: "python3", command: (file: string) => ["python3", file] },
-  { file: "receiver.go", program: "go", command: (file: string) => ["go", "run", file] },
-] as const;
+  runBy("receiver.mjs in Node.js", "receiver.mjs", "node"),
+  runBy("receiver.mjs in Bun", "receiver.mjs", process.execPath),
+  runBy("receiver.py", "receiver.py", "python3"),
+  runBy("receiver.go", "receiver.go", "go", "run"),
+];
 
 export const isMissing = (program: string) => Bun.which(program) === null;
 

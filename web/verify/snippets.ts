@@ -1,10 +1,10 @@
 import goReceiver from "./receiver.go.txt" with { type: "text" };
+import javaScriptReceiver from "./receiver.mjs.txt" with { type: "text" };
 import pythonReceiver from "./receiver.py.txt" with { type: "text" };
-import typeScriptReceiver from "./receiver.ts.txt" with { type: "text" };
 import type { PublishedKey } from "./verify-delivery.ts";
 
 export interface Snippet {
-  readonly language: "TypeScript" | "Python" | "Go";
+  readonly language: "JavaScript" | "Python" | "Go";
   /** A suggested file name. */
   readonly file: string;
   readonly code: string;
@@ -32,10 +32,10 @@ export function snippets({ jwksUrl, publicKeys, keyId, signingSecret, port = 900
   const hasSecret = signingSecret !== undefined;
   return [
     {
-      language: "TypeScript",
-      file: "receiver.ts",
-      code: `// ${comment}\n${fill(typeScriptReceiver, [
-        ["process.env.JWKS_URL as string", JSON.stringify(jwksUrl)],
+      language: "JavaScript",
+      file: "receiver.mjs",
+      code: `// ${comment}\n${fill(javaScriptReceiver, [
+        ["process.env.JWKS_URL", JSON.stringify(jwksUrl)],
         ["Number(process.env.PORT)", String(port)],
       ])}`,
     },

@@ -30,7 +30,7 @@ const codeOf = (given: Partial<Parameters<typeof snippets>[0]> = {}) =>
 describe("snippets", () => {
   test("are the receivers in three languages", () => {
     expect(snippets(values).map(({ language, file }) => [language, file])).toEqual([
-      ["TypeScript", "receiver.ts"],
+      ["JavaScript", "receiver.mjs"],
       ["Python", "receiver.py"],
       ["Go", "receiver.go"],
     ]);
@@ -38,7 +38,7 @@ describe("snippets", () => {
 
   test("name the tenant's keys where they take them, and a port", () => {
     const code = codeOf();
-    for (const file of ["receiver.ts", "receiver.go"]) {
+    for (const file of ["receiver.mjs", "receiver.go"]) {
       expect(code.get(file)).toContain(`"${values.jwksUrl}"`);
       expect(code.get(file)).toContain("sk_new (Ed25519, x: 11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo)");
       expect(code.get(file)).not.toMatch(/process\.env|os\.Getenv|"os"/);
@@ -82,10 +82,10 @@ describe("a snippet, as it is pasted", () => {
 
   // Whoever does not have a language skips it, by name.
   const missing = receiverPrograms.filter(({ program }) => isMissing(program));
-  test.skip.each(missing.map(({ file }) => file))("%s verifies a real delivery", () => {});
-  test.each(receiverPrograms.filter((one) => !missing.includes(one)).map((one) => [one.file, one] as const))(
+  test.skip.each(missing.map(({ name }) => name))("%s verifies a real delivery", () => {});
+  test.each(receiverPrograms.filter((one) => !missing.includes(one)).map((one) => [one.name, one] as const))(
     "%s verifies a real delivery",
-    async (name, { command }) => {
+    async (_label, { file: name, command }) => {
       const port = freePort();
       const account = await server.account({ webhooks: [{ webhook_url: `http://127.0.0.1:${port}/hook` }] });
       const jwksUrl = `${server.url}/v1/tenants/${account.id}/jwks.json`;
