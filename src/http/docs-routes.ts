@@ -35,6 +35,7 @@ const page = `<!doctype html>
 </head>
 <body>
 <nav class="back" aria-label="Dashboard"><a href="/">Back to the dashboard</a></nav>
+<noscript><p class="needs-script">This page needs JavaScript. It shows the OpenAPI document at <a href="/openapi.json">/openapi.json</a>, which any tool for OpenAPI reads.</p></noscript>
 <div id="swagger-ui"></div>
 <script src="/docs/assets/swagger-ui-bundle.js"></script>
 <script src="/docs/assets/init.js"></script>

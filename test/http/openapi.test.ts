@@ -288,8 +288,14 @@ describe("GET /docs", () => {
     expect(policy).not.toContain("unsafe");
     expect(page.text).not.toMatch(/<script>|<style|style=|onload|https?:/);
     const files = [...page.text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => path ?? "");
-    expect(files.length).toBe(4);
+    expect(files.length).toBe(5);
     for (const file of files) expect((await server.request("GET", file)).status).toBe(200);
+  });
+
+  test("says without JavaScript where the document is", async () => {
+    const { text } = await server.request("GET", "/docs");
+    const [, said] = /<noscript>(.*)<\/noscript>/.exec(text) ?? [];
+    expect(said).toContain('<a href="/openapi.json">/openapi.json</a>');
   });
 
   test.each([
