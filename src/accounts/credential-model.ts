@@ -38,7 +38,12 @@ export const apiKeyExample = {
   expires_at: null,
 };
 
-export const rotateApiKeyBody = jsonObject({ grace_period_seconds: v.optional(delaySeconds, 0) });
+export const rotateApiKeyBody = jsonObject({
+  grace_period_seconds: v.optional(
+    v.pipe(delaySeconds, v.description("How long the earlier keys keep working. 0, the default: not at all.")),
+    0,
+  ),
+});
 
 export const jwkSet = v.object({
   keys: v.array(

@@ -54,7 +54,8 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         tag: keysTag,
         summary: "Replace the API key",
         description:
-          "Every other active key expires after the grace period, or earlier if it was already due to expire.",
+          "Every other active key ends after `grace_period_seconds`, or earlier if it was due to expire before. Without a " +
+          "grace period they all end at once.",
         access: "session",
         body: c.rotateApiKeyBody,
         bodyOptional: true,

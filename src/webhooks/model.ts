@@ -81,7 +81,14 @@ const webhookEntry = jsonObject({
     v.string("must be a string"),
     v.description("An absolute https URL with a public host, at most 2,048 characters."),
   ),
-  name: v.optional(v.pipe(v.string("must be a string"), v.maxLength(200, "must have at most 200 characters")), ""),
+  name: v.optional(
+    v.pipe(
+      v.string("must be a string"),
+      v.maxLength(200, "must have at most 200 characters"),
+      v.description("A label. If left out, it becomes empty, even for a URL that stays."),
+    ),
+    "",
+  ),
   event_types: v.optional(eventTypes),
   paused: v.optional(paused),
   rate_limit: v.optional(rateLimit),
@@ -124,7 +131,10 @@ const settingFields = {
   state: oneOf(webhookStates),
   failing_since: v.pipe(
     v.nullable(v.string()),
-    v.description("Start of the first failed attempt since the last success; null while it works."),
+    // `delivery/failing-webhooks.ts` notes it no earlier.
+    v.description(
+      "Start of the first failed attempt since the last success. Null while the webhook works, and until an attempt fails at least a minute after that first one or a second delivery in a row is answered with 410.",
+    ),
   ),
   disabled_at: v.nullable(v.string()),
   disabled_reason: v.nullable(oneOf(disabledReasons)),

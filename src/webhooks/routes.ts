@@ -122,7 +122,7 @@ export function webhookRoutes({
         summary: "Replace all webhooks",
         description:
           "A URL that is left out is removed, an empty array removes all, and a URL that stays keeps its id. " +
-          "A setting that an entry does not name keeps its value for a URL that stays; null resets it. " +
+          "A setting that an entry leaves out keeps its value for a URL that stays, and null resets it; only `name` becomes empty. " +
           "If any entry is invalid, nothing changes. The account's inbox (`GET /v1/inbox`) can be registered like any URL. " +
           `At most ${changes.most} changes a minute.`,
         access: "session",
