@@ -19,17 +19,17 @@ export interface AboutRouteDeps {
 export const about = v.object({
   version: v.string(),
   baseUrl: v.pipe(v.string(), v.description("Base of every URL that the server gives out.")),
-  mode: v.pipe(v.picklist(["local", "public"]), v.description("local: it serves only its own machine.")),
+  mode: v.pipe(v.picklist(["local", "public"]), v.description("local: only requests from its own machine are served.")),
   signup: v.pipe(v.picklist(["open", "closed"]), v.description("closed: only the operator creates accounts.")),
   payments: v.pipe(
     v.picklist(["sandbox", "paystack", "off"]),
-    v.description("sandbox: what is sold can be tried without real money. off: nothing is sold."),
+    v.description("sandbox: plans can be bought with test cards, without real money. off: nothing is sold."),
   ),
-  mail: v.pipe(v.boolean(), v.description("A link that sets a new password can be had by mail.")),
+  mail: v.pipe(v.boolean(), v.description("Whether a forgotten password can be reset by mail.")),
   paused: v.pipe(v.array(v.picklist(pausable)), v.description("What the operator has paused: deliveries, charges.")),
   limits: v.pipe(
     v.object({ webhooks: v.pipe(v.number(), v.integer()), eventsPerMonth: v.pipe(v.number(), v.integer()) }),
-    v.description("Of an account that is created with nothing else asked for."),
+    v.description("Limits of a free account."),
   ),
 });
 
@@ -44,7 +44,7 @@ export const aboutWithPlans = v.object({
       eventsPerMonth: v.pipe(v.number(), v.integer()),
       priceKobo: v.pipe(
         v.nullable(v.pipe(v.number(), v.integer())),
-        v.description("Monthly price in kobo (100 kobo are one naira). null: invoiced by the operator."),
+        v.description("Monthly price in kobo (100 kobo are one naira); null if the operator invoices it."),
       ),
     }),
   ),
@@ -93,7 +93,7 @@ export function aboutRoutes({ config, pauses, prices, baseUrl }: AboutRouteDeps)
         path: "/v1/about",
         tag: "Accounts",
         summary: "Show what this server offers",
-        description: "What it offers and how it is set up, for sign-up pages.",
+        description: "What a sign-up page needs to know: what the server offers and how it is set up.",
         access: "none",
         responses: { 200: { description: "What the server offers.", ...answer } },
       },

@@ -21,7 +21,7 @@ export const apiKeyRecord = v.object({
   last_used: v.pipe(
     v.nullable(v.string()),
     v.description(
-      "Null if the key has never been used. Where several servers share a database, what came to another one may be a minute late.",
+      "Null if the key has never been used. Where several servers share a database, uses on another server may appear up to a minute late.",
     ),
   ),
   expires_at: v.pipe(v.nullable(v.string()), v.description("When the key stops working; null until a rotation.")),

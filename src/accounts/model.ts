@@ -83,7 +83,7 @@ export const refusedThisMonth = v.pipe(
     invalid: refusedCount("The request broke a rule or was too large (400, 413, 415 or 422)."),
   }),
   v.description(
-    "Events that were not accepted in this calendar month, UTC. A request that could not be read counts as one, a repeated one again, and a 503 not at all. A crash may lose the last second.",
+    "Events refused in this calendar month, UTC. A request that could not be read counts as one event, every repetition counts again, and a 503 does not count. A crash may lose the counts of the last second.",
   ),
 );
 
@@ -96,41 +96,43 @@ export const accountInfo = v.object({
   enforced_tier: v.pipe(
     v.nullable(anyTier),
     v.description(
-      "The tier in force: until a change to another one is complete, the one before. null while there is none.",
+      "The tier whose limits apply now: during an upgrade, still the previous one. Null while no tier is in force.",
     ),
   ),
   enforced_events_per_month: v.pipe(
     v.number(),
     v.integer(),
     v.description(
-      "The quota in force: what the tier in force includes, or what the operator has set. 0 while no tier is in force.",
+      "The quota that applies now: that of the tier in force, or the one that the operator has set. 0 while no tier is in force.",
     ),
   ),
   enforced_webhooks: v.pipe(
     v.number(),
     v.integer(),
-    v.description("The webhooks that the account may have: what its tier includes, or what the operator has set."),
+    v.description("How many webhooks the account may have: as many as its tier includes, or as the operator has set."),
   ),
   events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
   storage_bytes: v.pipe(
     v.nullable(v.pipe(v.number(), v.integer())),
     v.description(
-      "What the account's events take in storage, as of a minute ago or a few; a close estimate. null while many are measured for the first time.",
+      "Storage taken by the account's events: a close estimate, up to a few minutes old. Null while a large account is measured for the first time.",
     ),
   ),
   status: tenantStatus,
   created_at: v.string(),
   retention_seconds: v.pipe(
     v.nullable(v.number()),
-    v.description("How long an event is kept at most, from its ingestion and once it has ended. null: for ever."),
+    v.description(
+      "How long an event is kept after its ingestion; longer only while its deliveries have not ended. Null: for ever.",
+    ),
   ),
   retention_payloads_seconds: v.pipe(
     v.nullable(v.number()),
-    v.description("How long its payload is, without which it cannot be delivered again. null: for ever."),
+    v.description("How long its payload is kept, without which it cannot be delivered again. Null: for ever."),
   ),
   retention_by_size: v.pipe(
     v.boolean(),
-    v.description("Whether the oldest events go earlier when those of all accounts take too much room."),
+    v.description("Whether the oldest events are removed earlier when the events of all accounts take too much space."),
   ),
   refused_this_month: refusedThisMonth,
 });

@@ -19,17 +19,17 @@ export function passwordResetRoutes({ resets }: { resets: PasswordResets }): Era
         method: "POST",
         path: "/v1/tenants/auth/forgot-password",
         tag,
-        summary: "Ask for a mail with a link that sets a new password",
+        summary: "Request a password-reset link by mail",
         description:
-          "The answer is the same whether or not there is such an account. The link goes to the account's e-mail address, works once " +
-          "and for an hour; one an hour is sent.",
+          "The answer is the same whether or not the account exists. The link goes to the account's e-mail address, works once " +
+          "and expires after an hour. At most one an hour is sent.",
         access: "none",
         body: m.forgotPasswordBody,
         maxBodyBytes: credentialBodyBytes,
         bodyExample: { loginId: m.loginExample.loginId },
         limit: ({ address }) => resets.check(address),
         responses: {
-          202: { description: "If there is such an account and its address can get mail, the mail is on its way." },
+          202: { description: "If the account exists and its address can receive mail, the mail is on its way." },
           400: invalidRequest("loginId is required.", "field_required"),
           403: failure(
             "This server sends no mail.",
@@ -50,8 +50,8 @@ export function passwordResetRoutes({ resets }: { resets: PasswordResets }): Era
         method: "POST",
         path: "/v1/tenants/auth/reset-password",
         tag,
-        summary: "Set a new password by such a link",
-        description: "`token` is what stands behind the # of the link. Every session of the account ends.",
+        summary: "Set a new password with a reset link",
+        description: "`token` is the part of the link after the #. Every session of the account ends.",
         access: "none",
         body: m.resetPasswordBody,
         maxBodyBytes: credentialBodyBytes,

@@ -27,7 +27,7 @@ export interface AccountRouteDeps {
 const tag = "Accounts";
 
 const paymentsUnavailable = failure(
-  "This server does not offer that tier, or not at the moment; nothing was changed.",
+  "This server does not offer that tier, or cannot at the moment; nothing was changed.",
   "payments_unavailable",
   "This server offers no other tiers; ask its operator for higher limits.",
 );

@@ -57,11 +57,13 @@ const entry = v.object({
   via: v.nullable(v.string()),
   address: v.pipe(
     v.nullable(v.string()),
-    v.description("Of the client. Null if it is not known, or of failed logins from many addresses at once."),
+    v.description(
+      "Address of the client. Null if it is not known, or if failed logins from many addresses are counted together.",
+    ),
   ),
   times: v.pipe(v.number(), v.description("How often it happened within an hour.")),
-  at: v.pipe(v.string(), v.description("When it happened first.")),
-  last_at: v.pipe(v.string(), v.description("When it happened last.")),
+  at: v.pipe(v.string(), v.description("When it first happened.")),
+  last_at: v.pipe(v.string(), v.description("When it last happened.")),
   detail: v.record(v.string(), v.union([v.string(), v.number(), v.boolean(), v.array(v.string())])),
 });
 

@@ -13,13 +13,13 @@ export function auditRoutes({ store }: { store: Pick<Store, "audit"> }): ErasedE
         tag: "Accounts",
         summary: "List who did what with the account",
         description:
-          "Logins and failed ones, new keys and passwords, changes of webhooks, replays, and what the operator did; kept a year. " +
-          "Logins, failed ones and replays of single events are counted by the hour.",
+          "Logins, failed logins, new keys and passwords, changes of webhooks, replays, and what the operator did; kept for a year. " +
+          "Logins, failed logins and replays of single events are counted by the hour.",
         access: "session",
         query: m.auditQuery,
         responses: {
           200: {
-            description: "The newest first.",
+            description: "The entries, newest first.",
             schema: m.auditPage,
             example: { entries: [m.entryExample], total: 1, total_is_exact: true },
           },
@@ -43,7 +43,7 @@ export function auditRoutes({ store }: { store: Pick<Store, "audit"> }): ErasedE
         query: m.operatorAuditQuery,
         responses: {
           200: {
-            description: "The newest first.",
+            description: "The entries, newest first.",
             schema: m.operatorAuditPage,
             example: { entries: [m.operatorEntryExample], total: 1, total_is_exact: true },
           },

@@ -196,7 +196,7 @@ function refusalOfQuota(
   const date = new Date(orderedNow);
   const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
   return rateLimited(
-    `The account may send ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; have its quota raised or wait until next month.`,
+    `All${left === 0 ? "" : ` but ${left}`} of the account's ${quota} events for this month are used; wait until next month or ask for a higher quota.`,
     "quota_exceeded",
     (monthEnd - now) / 1000,
   );
@@ -209,7 +209,7 @@ const refusalOfStorage = ({ storageFullAt, ownStorageBytes }: Tenant): DomainErr
   storageFullAt === null || ownStorageBytes === null
     ? null
     : rateLimited(
-        `The events of the account take more than the ${ownStorageBytes} bytes that it may store; have that raised, or ask for a shorter retention.`,
+        `The account's events take more than the ${ownStorageBytes} bytes that it may store; ask for more storage or a shorter retention.`,
         "storage_exceeded",
         storageRetrySeconds,
       );

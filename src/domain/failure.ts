@@ -36,8 +36,9 @@ export const failureCodes: Readonly<Record<FailureCode, string>> = {
   interrupted: "the server shut down during a test delivery",
   no_webhook: "no webhook was registered when the event arrived",
   webhook_removed: "the webhook was removed before the delivery succeeded",
-  webhook_disabled: "the webhook was disabled, as every attempt had failed for days or it answered 410",
-  server_restored: "the server was restored from a backup, and its operator let what was pending in it fail",
+  webhook_disabled: "the webhook was disabled, because every attempt had failed for days or it kept answering 410",
+  server_restored:
+    "the server was restored from a backup, and its operator chose to fail the deliveries that were pending in it",
   unreadable: "the event's page in the database is damaged",
 };
 

@@ -69,6 +69,6 @@ export function replaceWebhooks(
 const tooManyWebhooks = (given: number, limit: number) =>
   invalidField(
     "webhooks",
-    `has ${given} entries, but the account may have ${limit}; leave some out or have its limit raised`,
+    `has ${given} entries, but the account may have ${limit}; leave some out or ask for a higher limit`,
     "too_many_webhooks",
   );

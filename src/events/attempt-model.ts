@@ -29,16 +29,18 @@ export const attemptBody = v.object({
     v.pipe(
       v.array(v.object({ name: v.string(), value: v.string() })),
       v.description(
-        "Of an answer that did not acknowledge: its headers, whole ones, in their order, of 4,096 characters together.",
+        "Headers of a response that did not acknowledge the delivery, in their order: as many whole ones as fit into 4,096 characters.",
       ),
     ),
   ),
-  responseHeadersAreCut: v.optional(v.pipe(v.literal(true), v.description("Present only if there were more."))),
-  address: v.optional(v.pipe(v.string(), v.description("IP address that gave this answer."))),
+  responseHeadersAreCut: v.optional(
+    v.pipe(v.literal(true), v.description("Present only if some headers did not fit.")),
+  ),
+  address: v.optional(v.pipe(v.string(), v.description("IP address from which such a response came."))),
   replayGroupId: v.pipe(
     v.nullable(v.string()),
     v.description(
-      `At most ${listedLabelCharacters} characters of the label; the records and the replay have it in full.`,
+      `Label of the replay, at most ${listedLabelCharacters} characters of it; records and replays show it in full.`,
     ),
   ),
   replayGroupIdIsCut: v.optional(

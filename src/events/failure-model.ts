@@ -32,36 +32,38 @@ const groupBody = v.object({
   statusCode: v.nullable(count),
   answer: v.pipe(
     v.string(),
-    v.description("First line of the answers, with numbers and ids as `#`; empty if there was none."),
+    v.description("First line of the responses, with numbers and ids replaced by `#`; empty if there was none."),
   ),
-  waiting: v.pipe(count, v.description("Records that wait for a retry.")),
+  waiting: v.pipe(count, v.description("Records waiting for a retry.")),
   failed: v.pipe(count, v.description("Records that have failed.")),
   ongoing: v.pipe(
     v.boolean(),
     v.description(
-      "True while records wait, and until an event of these types has been delivered to the webhook since the last failure.",
+      "True while records are waiting, and until an event of these types has been delivered to the webhook after the last failure.",
     ),
   ),
   lastFailedAt: v.string(),
-  firstIngestionTimestamp: v.pipe(v.string(), v.description("Of the oldest event that is counted.")),
-  lastIngestionTimestamp: v.pipe(v.string(), v.description("Of the newest event that is counted.")),
+  firstIngestionTimestamp: v.pipe(v.string(), v.description("Ingestion time of the oldest event that is counted.")),
+  lastIngestionTimestamp: v.pipe(v.string(), v.description("Ingestion time of the newest event that is counted.")),
   eventTypes: v.pipe(
     v.array(v.object({ type: v.nullable(v.string()), records: count })),
     v.description(
-      `Types among the newest ${newestLooked} records, the most frequent first, ten at most; null: events without one.`,
+      `Types of the newest ${newestLooked} records, most frequent first, at most ten; null stands for events without a type.`,
     ),
   ),
-  eventIds: v.pipe(v.array(v.string()), v.description("The newest events, three at most.")),
+  eventIds: v.pipe(v.array(v.string()), v.description("Ids of the newest events, at most three.")),
 });
 
 export const failuresBody = v.object({
   from: v.pipe(v.string(), v.description("Start of the hour that `from` lies in: whole hours are counted.")),
   to: v.pipe(v.string(), v.description("End of the hour that `to` lies in.")),
-  groups: v.pipe(v.array(groupBody), v.description("The largest first, 100 at most.")),
+  groups: v.pipe(v.array(groupBody), v.description("Largest first, at most 100.")),
   total: v.pipe(count, v.description("Number of groups.")),
   others: v.pipe(
     v.object({ waiting: count, failed: count }),
-    v.description(`Records beyond the ${maxFailureGroups} groups of an account; not counted with \`webhook\`.`),
+    v.description(
+      `Records in no group, because an account has at most ${maxFailureGroups}; not counted with \`webhook\`.`,
+    ),
   ),
 });
 

@@ -25,13 +25,13 @@ export function failureRoutes({ store, clock }: FailureRouteDeps): ErasedEndpoin
         method: "GET",
         path: "/v1/failures",
         tag: "Events",
-        summary: "Count what fails, in groups that fail alike",
-        description: `A group is one webhook, one \`errorCode\` and \`statusCode\`, and the first line of the answer. By default, events of the last 24 hours; at most ${maxDays} days.`,
+        summary: "Count failures, grouped by webhook and cause",
+        description: `All failures in a group have the same webhook, \`errorCode\`, \`statusCode\` and first line of the response. Covers the events of the last 24 hours by default, and of ${maxDays} days at most.`,
         access: "session",
         query: m.failuresQuery,
         responses: {
           200: {
-            description: "Records with a failure, by the hours of their events.",
+            description: "The groups of failures.",
             schema: m.failuresBody,
             example: m.failuresExample,
           },

@@ -30,7 +30,9 @@ export const givenEvent = {
   event_type: v.optional(
     v.pipe(
       v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(maxEventTypeLength))),
-      v.description("What the event is found by. By default the payload's own `event_type`, or else its `type`."),
+      v.description(
+        "What filters and the `event_types` of webhooks go by. By default, the payload's own `event_type`, or else its `type`; if neither is a valid type, the event has none.",
+      ),
     ),
   ),
 };
@@ -42,7 +44,7 @@ export const IngestBody = jsonObject({
     v.pipe(
       v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(maxOrderingKeyLength))),
       v.description(
-        "Webhooks that are `ordered` get events with the same key one after the other. By default an event waits for no other.",
+        "`ordered` webhooks get events with the same key one after the other. An event without a key waits for no other.",
       ),
     ),
   ),
@@ -70,9 +72,9 @@ const ingestRefusals: Readonly<Record<number, ResponseDescription>> = {
     "Idempotency-Key was already used for another request in the last 24 hours; use a new key.",
   ),
   429: failure(
-    "The monthly quota is used up; `Retry-After` lasts until the end of the month.",
+    "The monthly quota is used up, and `Retry-After` lasts until the end of the month; or, with `storage_exceeded`, the account's events take all the storage that it may use.",
     "quota_exceeded",
-    "The account may send 10000 events a month, and all are used; have its quota raised or wait until next month.",
+    "All of the account's 10000 events for this month are used; wait until next month or ask for a higher quota.",
   ),
 };
 
@@ -142,30 +144,35 @@ export const listQuery = v.pipe(
     page: v.optional(pageNumber, "0"),
     size: v.optional(pageSize, "20"),
     webhook: v.optional(webhookFilter),
-    type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Type of the event, exactly."))),
+    type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Exact type of the event."))),
     q: v.optional(
       v.pipe(
         text(maxSearchLength),
         v.check((given) => given.isWellFormed(), "must be well-formed text"),
         v.description(
-          "Text in the payload, as it stands there, or a part of the event's id. Looks through the newest 200,000 events, or for 500 ms, and no further than for one record beyond the page; `searchedTo` says how far.",
+          "Text in the payload, exactly as it is written there, or part of the event's id. The search goes from the newest event back, ends after 200,000 events, 500 ms or a full page, and says in `searchedTo` how far it got.",
         ),
       ),
     ),
     code: v.optional(
       v.pipe(
         v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
-        v.description("`errorCode` of the records: those that failed so, or wait after such a failure."),
+        v.description(
+          "`errorCode` of the records: those that failed for this reason, or are waiting for a retry after it.",
+        ),
       ),
     ),
     status: v.optional(
       v.pipe(
         queryInteger(100, 599),
-        v.description("`statusCode` of the records: what the latest attempt was answered with, if it failed."),
+        v.description("`statusCode` of the records: the response status of the latest attempt, if it failed."),
       ),
     ),
     replay: v.optional(
-      v.pipe(text(maxReplayIdLength), v.description("Id of the replay that began the latest run of the records.")),
+      v.pipe(
+        text(maxReplayIdLength),
+        v.description("Id of a replay: the records whose latest run of attempts it started."),
+      ),
     ),
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
@@ -173,7 +180,7 @@ export const listQuery = v.pipe(
       v.pipe(
         v.picklist(["true", "false", "start"], "must be true, false or start"),
         v.description(
-          "false: leaves `originalPayload` null, for lists that do not show it. start: so does this, and `payloadStart` says how it begins.",
+          "`false` leaves `originalPayload` null, for lists that do not show it. `start` does, too, but shows the beginning in `payloadStart`.",
         ),
       ),
       "true",
@@ -238,12 +245,15 @@ export const recordBody = v.object({
     // Open-ended: a client must not break when another state is added (rules, section 7).
     v.metadata({
       description:
-        "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry. More values may be added.",
+        "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry; SKIPPED if no webhook takes the event. More values may be added.",
       "x-extensible-enum": [...deliveryStates],
     }),
   ),
   ingestionTimestamp: time,
-  targetWebhook: v.pipe(v.string(), v.description("Empty if no webhook was registered when the event arrived.")),
+  targetWebhook: v.pipe(
+    v.string(),
+    v.description("Empty if no webhook was registered when the event arrived, or none takes it."),
+  ),
   errorReason: v.nullable(v.string()),
   originalPayload: v.pipe(
     v.nullable(v.record(v.string(), v.unknown())),
@@ -257,7 +267,7 @@ export const recordBody = v.object({
       v.number(),
       v.integer(),
       v.description(
-        `How many of these are older than the latest ${keptAttempts} and no longer listed; absent if none.`,
+        `How many of the attempts are older than the latest ${keptAttempts} and no longer listed; absent if none.`,
       ),
     ),
   ),
@@ -354,7 +364,7 @@ export const pageBody = v.object({
     v.pipe(
       v.nullable(time),
       v.description(
-        "Only with `q`: the ingestion time of the newest event that was not looked at, null if all were. `total` counts what was found so far; `to` goes on from there.",
+        "Only with `q`: the ingestion time of the newest event that was not searched; null if all were. `total` counts what was found so far; to go on, pass this time as `to`.",
       ),
     ),
   ),
@@ -384,7 +394,7 @@ export const deliveryExample = {
 const statCount = v.pipe(v.number(), v.integer());
 
 const statSums = {
-  accepted: v.optional(v.pipe(statCount, v.description("Events; absent with `webhook`."))),
+  accepted: v.optional(v.pipe(statCount, v.description("Accepted events; absent with `webhook`."))),
   delivered: statCount,
   failed: statCount,
   attempts: statCount,
@@ -407,7 +417,7 @@ export const statsBody = v.object({
           v.description("Ingestion time of the oldest of their events, replayed ones included; null if there is none."),
         ),
       }),
-      v.description("At this moment, whatever the range; absent with `webhook`."),
+      v.description("What is waiting at this moment, whatever the range; absent with `webhook`."),
     ),
   ),
 });

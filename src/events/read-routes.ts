@@ -149,7 +149,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         method: "GET",
         path: "/v1/events/:id/delivery",
         tag,
-        summary: "Get a delivery's request as it would be sent now, freshly signed",
+        summary: "Show the delivery of an event as it would be sent now, freshly signed",
         access: "session",
         params: m.eventPath,
         responses: {
@@ -176,7 +176,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         path: "/v1/stats",
         tag,
         summary: "Count events, deliveries and attempts in time buckets",
-        description: `By default, the last hour by the minute. At most ${maxBuckets} buckets. With \`webhook\`, the deliveries to it alone.`,
+        description: `Covers the last hour by the minute by default, and at most ${maxBuckets} buckets. With \`webhook\`, only deliveries to that webhook count.`,
         access: "session",
         query: m.statsQuery,
         responses: {

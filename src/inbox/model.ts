@@ -64,7 +64,7 @@ export const inboxBody = v.object({
         v.nullable(v.pipe(v.number(), v.integer())),
         v.description("What the inbox responded; null if it responded too late or never."),
       ),
-      isTest: v.pipe(v.boolean(), v.description("Whether it is a test of the webhook, which is stored only here.")),
+      isTest: v.pipe(v.boolean(), v.description("Whether it was a test of the webhook, which is stored nowhere else.")),
     }),
   ),
   total: v.pipe(v.number(), v.integer(), v.description("Number of stored deliveries.")),

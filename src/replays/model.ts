@@ -25,14 +25,18 @@ const filterFields = {
   webhook: v.optional(
     v.pipe(
       text(2048),
-      v.description("Id or URL of a registered webhook: events that have a record for it, delivered to it alone."),
+      v.description(
+        "Id or URL of a registered webhook. Selects the events that have a record for it, and delivers them to it alone.",
+      ),
     ),
   ),
-  type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Type of the event, exactly."))),
+  type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Exact type of the event."))),
   code: v.optional(
     v.pipe(
       v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
-      v.description("`errorCode` of the records: those that failed so, or wait after such a failure."),
+      v.description(
+        "`errorCode` of the records: those that failed for this reason, or are waiting for a retry after it.",
+      ),
     ),
   ),
   status: v.optional(
@@ -41,7 +45,7 @@ const filterFields = {
       v.integer("must be a whole number"),
       v.minValue(100, "must be at least 100"),
       v.maxValue(599, "must be at most 599"),
-      v.description("`statusCode` of the records: what the latest attempt was answered with, if it failed."),
+      v.description("`statusCode` of the records: the response status of the latest attempt, if it failed."),
     ),
   ),
   from: v.optional(isoTime("start")),
@@ -148,20 +152,20 @@ export const replayBody = v.object({
     v.number(),
     v.integer(),
     v.description(
-      "Not delivered again: failed for a URL that is no longer registered and has no replacement, or the payload was erased.",
+      "Not delivered again: failed for a URL that is no longer registered and has no replacement, the webhook is disabled, or the payload was erased.",
     ),
   ),
   createdAt: v.string(),
   completedAt: v.nullable(v.string()),
   returned: v.pipe(
     v.optional(v.pipe(v.number(), v.integer())),
-    v.description("Waited as the replay was cancelled, and are again what they were before; absent if none did."),
+    v.description(
+      "Records that were waiting when the replay was cancelled and went back to their earlier state; absent if none.",
+    ),
   ),
   payloadsErased: v.pipe(
     v.optional(v.pipe(v.number(), v.integer())),
-    v.description(
-      "Events whose payload was erased by then, so that nothing of them is sent; absent if there were none.",
-    ),
+    v.description("Events that are not sent because their payload was erased; absent if none."),
   ),
   filter: v.pipe(
     v.optional(
@@ -174,7 +178,7 @@ export const replayBody = v.object({
         to: v.optional(v.string()),
       }),
     ),
-    v.description("What it was narrowed to; absent if it was not."),
+    v.description("The filters of the replay; absent if it had none."),
   ),
 });
 
@@ -249,7 +253,7 @@ export const previewedBody = v.object({
   selected: v.pipe(v.number(), v.integer()),
   payloadsErased: v.pipe(
     v.optional(v.pipe(v.number(), v.integer())),
-    v.description("Of these: their payload was erased, so they are not sent again; absent if there are none."),
+    v.description("How many of these cannot be sent again because their payload was erased; absent if none."),
   ),
 });
 

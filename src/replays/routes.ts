@@ -25,7 +25,7 @@ const labelBytesOfOne = 1024;
 const tag = "Replays";
 
 const narrowing =
-  "`webhook`, `type`, `code`, `status`, `from` and `to` narrow any kind of replay: an event is selected if one of its records meets all of them. With `code` or `status` it goes to the webhooks of such records alone.";
+  "`webhook`, `type`, `code`, `status`, `from` and `to` narrow the selection: an event is selected if one of its records matches all of them. With `code` or `status`, it goes only to the webhooks of the matching records.";
 
 export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
   const { store, limits } = deps;
@@ -143,7 +143,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         path: "/v1/events/replays/preview",
         tag,
         summary: "Count the events that a replay would select",
-        description: "Takes the body of the replay, its filters too, and its kind. Nothing is delivered.",
+        description: "Takes the body of the replay, including its filters, and its kind. Nothing is delivered.",
         access: "session",
         body: m.previewBody,
         bodyExample: { kind: "failed", replayGroupId: "after-the-outage" },
@@ -215,7 +215,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         tag,
         summary: "Cancel what a replay has not sent yet",
         description:
-          "From the answer on none of its attempts starts. What is not queued is left out, and records that wait return to the state that they had before; `returned` counts them. An attempt in flight counts as usual. The next replay may start; a completed one does not change.",
+          "Once this request is answered, no attempt of the replay starts. What is not queued yet is left out, and waiting records return to their earlier state; `returned` counts them. An attempt in flight counts as usual. The next replay may then start. A completed replay stays as it is.",
         access: "session",
         params: m.replayPath,
         responses: {

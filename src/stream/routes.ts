@@ -48,7 +48,7 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
           "`webhook.changed` and `account.changed`; each has an `id` and one line of JSON without payloads. `Last-Event-ID` resumes after the " +
           "message it names. If that is too old, or the reader was too slow, a `resync` message says that some messages are " +
           "missing: fetch the lists again. Failures have their `errorCode`, as in attempts and records. `replay.progressed` " +
-          "names the events that were just queued, if any, in `eventIds`. `webhook.changed` says how a webhook stands that began to fail, recovered, " +
+          "names the events that were just queued, if any, in `eventIds`. `webhook.changed` shows a webhook that began to fail, recovered, " +
           "was disabled or was enabled. The stream opens with an `id` alone, so that you " +
           "can resume from before the first message. A comment is sent every 15 seconds. The stream ends with the session.",
         access: "session",

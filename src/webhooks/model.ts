@@ -9,18 +9,21 @@ import { jsonObject } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";
 
+/** What every setting of an entry has in common. */
+const keepsIfLeftOut = "If left out, a URL that stays keeps its setting.";
+
 /** Rules, section 14. The patterns themselves are checked by `checkWebhooks`. */
 const eventTypes = v.pipe(
   v.nullable(v.array(v.string("must be a string"), "must be an array of patterns, or null")),
   v.description(
-    `Types of the events that it takes, at most ${maxEventTypePatterns}: \`order.paid\`, or \`order.*\` for all that begin with \`order.\`. Null, as by default: every event. Absent, a URL that stays keeps its own.`,
+    `The event types that the webhook takes, as at most ${maxEventTypePatterns} patterns: \`order.paid\`, or \`order.*\` for all that begin with \`order.\`. Null, the default: every event. ${keepsIfLeftOut}`,
   ),
 );
 
 const paused = v.pipe(
   v.nullable(v.boolean("must be true or false")),
   v.description(
-    "With true, its deliveries wait; when it is set to false, they go out, the oldest first. Absent, a URL that stays keeps its own.",
+    `While true, deliveries to the webhook wait; once it is false again, they go out, oldest first. False, or null, by default. ${keepsIfLeftOut}`,
   ),
 );
 
@@ -33,7 +36,7 @@ const limit = v.pipe(
 const rateLimit = v.pipe(
   v.nullable(v.pipe(limit, v.maxValue(highestRateLimit, `must be at most ${highestRateLimit}`))),
   v.description(
-    "Most attempts that start in a second, spread over it. Null, as by default: no limit of its own. Absent, a URL that stays keeps its own.",
+    `How many attempts to the webhook may start per second, spread over the second. Null, the default: no such limit. ${keepsIfLeftOut}`,
   ),
 );
 
@@ -41,14 +44,14 @@ const rateLimit = v.pipe(
 const maxConcurrency = v.pipe(
   v.nullable(limit),
   v.description(
-    "Most attempts at once, up to the server's own limit. Null, as by default: that one. Absent, a URL that stays keeps its own.",
+    `How many attempts to the webhook may be in flight at once, up to the server's own limit. Null, the default: that limit. ${keepsIfLeftOut}`,
   ),
 );
 
 const ordered = v.pipe(
   v.nullable(v.boolean("must be true or false")),
   v.description(
-    "Whether events with the same `ordering_key` are delivered one after the other, each once the delivery before it has ended. False, or null, by default. Absent, a URL that stays keeps its own.",
+    `Whether events with the same \`ordering_key\` are delivered one after the other, each once the delivery before it has ended. False, or null, by default. ${keepsIfLeftOut}`,
   ),
 );
 
@@ -71,7 +74,7 @@ const headers = v.pipe(
     ),
   ),
   v.description(
-    `Headers that each delivery to it carries beside ours, at most ${mostOwnHeaders}: \`{"Authorization": "Bearer …"}\`. Answers show masks in place of the values; one that is sent back stands for the value that it masks. Null, as by default: none. Absent, a URL that stays keeps its own.`,
+    `Headers to send with each delivery in addition to Postrider's own, at most ${mostOwnHeaders}: \`{"Authorization": "Bearer …"}\`. Responses show masks in place of the values; a mask that is sent back keeps the value behind it. Null, the default: none. ${keepsIfLeftOut}`,
   ),
 );
 
@@ -167,7 +170,7 @@ export const listQuery = v.object({
   expand: v.optional(
     v.pipe(
       v.picklist(["true", "false"], 'must be "true" or "false"'),
-      v.description("With `true`, all settings of each webhook."),
+      v.description("`true` shows all settings of each webhook."),
     ),
   ),
 });
@@ -193,7 +196,11 @@ export const webhookHealthList = v.array(
     lastError: v.pipe(v.nullable(v.string()), v.description("The reason of that failure.")),
     lastErrorCode: errorCode,
     lastStatusCode: v.optional(
-      v.pipe(v.number(), v.integer(), v.description("Of the latest attempt; absent if it got no response.")),
+      v.pipe(
+        v.number(),
+        v.integer(),
+        v.description("Response status of the latest attempt; absent if it got no response."),
+      ),
     ),
   }),
 );
@@ -252,12 +259,12 @@ export const testBodyExample = { payload: { event_type: "order.created", order_i
 
 export const testedBody = v.object({
   ...attemptBody.entries,
-  eventType: v.optional(v.pipe(eventType, v.description("Only with a payload of one's own: the type of this event."))),
+  eventType: v.optional(v.pipe(eventType, v.description("Only with a payload of your own: the type of this event."))),
   typeIsTaken: v.optional(
     v.pipe(
       v.boolean(),
       v.description(
-        "Only with a payload of one's own: whether the `event_types` of the webhook take such an event. The test goes out all the same.",
+        "Only with a payload of your own: whether the webhook's `event_types` include that type. The test is sent either way.",
       ),
     ),
   ),

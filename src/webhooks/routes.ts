@@ -155,9 +155,9 @@ export function webhookRoutes({
         tag,
         summary: "Enable a disabled webhook",
         description:
-          "New events go to it again, and its failures are counted anew. What has failed is not sent again: " +
+          "New events go to the webhook again, and its failures are counted from the beginning. Nothing that has failed is sent again; " +
           "`POST /v1/events/replays/failed` does that. A webhook that is not disabled stays as it is. " +
-          `Counts as a change, of which there are at most ${changes.most} a minute.`,
+          `Counts towards the ${changes.most} changes a minute.`,
         access: "session",
         params: m.webhookPath,
         limit: async ({ tenant }) => refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }])),
@@ -191,7 +191,7 @@ export function webhookRoutes({
         path: "/v1/tenants/webhooks/:id/test",
         tag,
         summary: "Send a signed test event to one webhook",
-        description: `Without a payload, a sample. A payload of your own is held to the rules of ingestion, and sent byte for byte. Returns the attempt once it has finished; nothing is stored or retried. At most ${tests.most} a minute.`,
+        description: `Without a payload, a sample is sent. A payload of your own has to meet the rules of ingestion and is sent byte for byte. Returns the attempt once it has finished; nothing is stored or retried. At most ${tests.most} a minute.`,
         access: "session",
         params: m.webhookPath,
         body: "bytes",

@@ -107,6 +107,6 @@ export function sealHeaders(
 const tooManyEntries = (field: "webhooks" | "", limit: number) =>
   invalidField(
     field,
-    `must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this account; remove some or have its limit raised`,
+    `must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this account; remove some or ask for a higher limit`,
     "too_many_webhooks",
   );

@@ -423,7 +423,7 @@ describe("lines", () => {
     const { code, err } = await send(["--concurrency", "1"], { env, input: pieces(ndjson(0, 10_600)) });
     expect(code).toBe(1);
     expect(err).toEqual([
-      expect.stringMatching(/^postrider: The account may send 10000 events a month, and all are used;/),
+      expect.stringMatching(/^postrider: All of the account's 10000 events for this month are used;/),
       "10,000 events accepted, 0 refused, 600 not sent.",
     ]);
   });

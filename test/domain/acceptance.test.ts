@@ -236,8 +236,8 @@ describe("the quota of a month (rules, section 4)", () => {
   });
 
   test.each([
-    [10_000, "all are used"],
-    [9_997, "all but 3 are used"],
+    [10_000, "All of the account's 10000 events"],
+    [9_997, "All but 3 of the account's 10000 events"],
   ])("after %i events says that %s, and when to come back", (before, words) => {
     const acceptance = accept(tenantState(used(before)), submission({ types: untyped(4) }), { now, orderedNow: now });
     if (acceptance.kind !== "refused") throw new Error("It was accepted");

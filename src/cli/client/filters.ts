@@ -32,21 +32,22 @@ export const filters: readonly Filter[] = [
   {
     field: "q",
     value: "TEXT",
-    doc: "Text in the payload, or a part of the event's id. Looks through the newest events, and says how far.",
+    doc: "Text in the payload, or part of the event's id. Searches from the newest event back, and says how far it got.",
     docOfReplays: null,
   },
   {
     field: "code",
     value: "CODE",
     choices: Object.keys(failureCodes),
-    doc: "Deliveries that failed so, or wait after such a failure: timeout, http_status, connection_refused, …",
-    docOfReplays: "What failed so (timeout, http_status, connection_refused, …), for the webhooks of which it did.",
+    doc: "Deliveries that failed for this reason, or wait for a retry after it: timeout, http_status, connection_refused, …",
+    docOfReplays:
+      "What failed for this reason (timeout, http_status, connection_refused, …), for the webhooks where it did.",
   },
   {
     field: "status",
     value: "N",
     doc: "Deliveries whose latest attempt failed with this status, such as 503.",
-    docOfReplays: "What failed with this status, such as 503, for the webhooks of which it did.",
+    docOfReplays: "What failed with this status, such as 503, for the webhooks where it did.",
     read: wholeNumberOr,
   },
   {

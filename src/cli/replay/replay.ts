@@ -53,7 +53,7 @@ function startCommand({ verb, operands: names = [], flags: ownFlags, summary, se
     flags: [...ownFlags, ...clientFlags],
     summary,
     details: `Events go to every webhook; those that have failed, to the webhooks that have not
-acknowledged them. Filters narrow the selection all together.
+acknowledged them. All filters that are given must match.
 Shows the progress until every delivery has ended, which retries can delay by hours; Ctrl+C
 leaves the replay running and prints its id. Exit code 0: all were acknowledged. 1: some
 failed or have no webhook, or the replay was refused or cancelled. With --detach, 0: it

@@ -35,7 +35,7 @@ const idempotencyKey: Parameter = {
   in: "header",
   required: false,
   description:
-    "Makes retries safe for 24 hours: the same path and bytes with the same key return the same 202, different bytes 422.",
+    "Makes retries safe for 24 hours: the same key with the same path and bytes returns the same 202; with other bytes, a 422.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
 };
 

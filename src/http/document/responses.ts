@@ -65,8 +65,8 @@ const retryAfter = { "Retry-After": "Seconds to wait before retrying." };
 
 /** Sent when a single field is to blame. */
 const fieldHeaders = {
-  "Error-Field": "The field that is to blame, as the message names it. Absent when no field alone is.",
-  "Error-Rule": "The rule that it breaks, as the message goes on after the field. Sent with `Error-Field`.",
+  "Error-Field": "The field at fault, as the message names it. Absent unless a single field is at fault.",
+  "Error-Rule": "The rule that the field breaks, in the words of the message. Sent with `Error-Field`.",
 };
 
 /** What `errorResponse` sends with a status, for any endpoint. */
