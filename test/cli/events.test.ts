@@ -9,6 +9,7 @@ import {
   register,
   settled,
   startHooks,
+  until,
 } from "../support/api-server.ts";
 import { startReceiver } from "../support/receiver.ts";
 import type { Script } from "../support/scripted-io.ts";
@@ -225,6 +226,27 @@ describe("events show", () => {
     await ended;
     expect(out.join()).toMatch(new RegExp(`DELIVERED  ${stays.url}\n  replay after\\?the outage\n`));
     expect(out.join()).toMatch(new RegExp(`REPLACED  ${gone.url}\n.*\n  1    \\S+  410 `));
+  });
+
+  test("says nothing of a webhook's query, in the reason of a failure either", async () => {
+    const other = await app.account();
+    const refusing = `${hooks.hook(400).url}?token=secret`;
+    const silent = `http://127.0.0.1:${await closedPort()}/hook?token=secret`;
+    for (const [webhook, reason] of [
+      [refusing, /^ {2}HTTP 400 from \S+$/m],
+      [silent, /^ {2}Connection refused by \S+\/hook$/m],
+    ] as const) {
+      await register(other, webhook);
+      const eventId = await ingestOne(other);
+      await until(
+        () => other.get(`/v1/events/${eventId}/attempts`),
+        ({ body }) => body.length === 1,
+      );
+      const { ended, out } = type(app.url, other, ["events", "show", eventId]);
+      await ended;
+      expect(out.join()).toMatch(reason);
+      expect(out.join()).not.toContain("secret");
+    }
   });
 
   test.each([

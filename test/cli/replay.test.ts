@@ -239,6 +239,18 @@ describe("filters", () => {
     expect(out).toContain(`webhook     ${id}\ntype        order.paid\nstatus `);
   });
 
+  test("are shown without the query of a webhook's URL, in which secrets stand", async () => {
+    const account = await app.account();
+    const url = `${hooks.hook(200).url}?token=secret`;
+    await register(account, url);
+    await settled(account, await ingestOne(account));
+    await run(account, `replay all --webhook ${url}`);
+    const [replay] = await replaysOf(account);
+    const { out } = await run(account, `replay show ${replay.id}`);
+    expect(out).toMatch(/^webhook +http:\S+$/m);
+    expect(out).not.toContain("secret");
+  });
+
   test("the confirmation names the webhook", async () => {
     const { account, hook } = await failing(101);
     const { questions } = await run(account, `replay failed --webhook ${hook.url}`, { answers: ["n"] });

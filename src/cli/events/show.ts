@@ -10,7 +10,7 @@ import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
-import { failureWords, markState, webhookWords } from "./words.ts";
+import { failureWords, markState, reasonWords, webhookWords } from "./words.ts";
 
 /** Attempts per page; the server's limit. */
 const pageSize = 1000;
@@ -109,7 +109,7 @@ function forPeople(
 function deliveryPart(url: string, record: EventRow | undefined, attempts: readonly AttemptRow[], io: Io): string {
   const style = createStyle(io);
   const lines = [`${record ? markState(record.state, style) : "REPLACED"}  ${style.bold(webhookWords(url))}`];
-  if (record?.errorReason) lines.push(`  ${plainText(record.errorReason)}`);
+  if (record?.errorReason) lines.push(`  ${reasonWords(record.errorReason)}`);
   if (record?.nextAttemptAt) lines.push(`  next attempt ${record.nextAttemptAt}`);
   if (record?.replayGroupId) lines.push(`  replay ${plainText(record.replayGroupId)}`);
   if (record?.attemptsForgotten) {
@@ -120,7 +120,7 @@ function deliveryPart(url: string, record: EventRow | undefined, attempts: reado
       String(attempt.number),
       attempt.startedAt,
       attempt.errorCode === null || attempt.errorCode === "http_status"
-        ? String(attempt.statusCode ?? attempt.error)
+        ? String(attempt.statusCode ?? reasonWords(attempt.error ?? ""))
         : failureWords(attempt),
       formatDuration(attempt.durationMs),
       plainText(attempt.replayGroupId ?? ""),

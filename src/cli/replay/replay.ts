@@ -5,6 +5,7 @@ import { refusalOf } from "../client/answer.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { counted } from "../count.ts";
+import { webhookWords } from "../events/words.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
@@ -171,7 +172,7 @@ function replayPairs(found: ReplayRow, io: Io): string {
       ["replay", style.bold(found.id)],
       ["kind", found.kind],
       ["label", plainText(found.replayGroupId)],
-      ...Object.entries(found.filter ?? {}).map(([name, value]) => [name, plainText(String(value))] as const),
+      ...Object.entries(found.filter ?? {}).map(([name, value]) => [name, filterWords(name, value)] as const),
       ["status", found.status],
       ["events", String(found.selected)],
       ["deliveries", outcomeWords(found, style)],
@@ -181,5 +182,8 @@ function replayPairs(found: ReplayRow, io: Io): string {
     style,
   );
 }
+
+const filterWords = (name: string, value: string | number): string =>
+  name === "webhook" ? webhookWords(String(value)) : plainText(String(value));
 
 export const replayCommands: readonly Command[] = [...starts.map(startCommand), ...questions.map(questionCommand)];

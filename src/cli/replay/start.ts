@@ -9,6 +9,7 @@ import { Interrupted } from "../client/interrupted.ts";
 import type { Reply } from "../client/server.ts";
 import { jsonFlag } from "../command.ts";
 import { count, counted } from "../count.ts";
+import { webhookWords } from "../events/words.ts";
 import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
 import { followReplay, readReplay } from "./follow.ts";
@@ -124,7 +125,7 @@ async function countSelected({ kind, fields }: Selection, account: Account): Pro
 /** @throws StartupError when nobody can be asked */
 async function isConfirmed(selected: number, { kind, fields }: Selection, io: Io): Promise<boolean> {
   const all = kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
-  const receivers = fields.webhook === undefined ? all : `to ${plainText(String(fields.webhook))} alone`;
+  const receivers = fields.webhook === undefined ? all : `to ${webhookWords(String(fields.webhook))} alone`;
   const answer = await io.ask(`This delivers ${counted(selected, "event")} again, ${receivers}. Continue? [y/N] `);
   if (answer !== null) return /^y(es)?$/i.test(answer.trim());
   throw new StartupError(
