@@ -3,6 +3,7 @@ import { stripANSI } from "bun";
 import {
   batchOf,
   closedPort,
+  gate,
   type Hooks,
   ingestOne,
   ingestRaw,
@@ -211,6 +212,26 @@ describe("events show", () => {
     const { ended, out } = type(app.url, other, ["events", "show", eventId]);
     expect(await ended).toBe(0);
     expect(out.join()).toContain("FAILED  no webhook\n");
+  });
+
+  test("of a delivery that is held back says what it waits for", async () => {
+    const other = await app.account();
+    const held = gate();
+    await register(other, { webhook_url: hooks.hook(held.answer).url, ordered: true });
+    const body = '{"payload":{},"ordering_key":"x"}';
+    const ingest = async () => (await ingestRaw(app, other.apiKey, body)).body.eventId;
+    const [first, second] = [await ingest(), await ingest()];
+    const show = async (eventId: string) => {
+      const { ended, out } = type(app.url, other, ["events", "show", eventId]);
+      await ended;
+      return out.join();
+    };
+    const waits = "  waits for an earlier event with the same ordering key\n";
+    expect(await show(second)).toMatch(new RegExp(`PENDING  http:\\S+\n${waits}`));
+    expect(await show(first)).not.toContain(waits);
+    held.open();
+    await settled(other, second);
+    expect(await show(second)).not.toContain(waits);
   });
 
   test("marks attempts of replays, also of records that are replaced", async () => {

@@ -15,6 +15,8 @@ export interface EventRow {
   readonly attempts: number;
   readonly attemptsForgotten?: number;
   readonly nextAttemptAt: string | null;
+  /** It waits for an earlier delivery with the same ordering key. */
+  readonly heldBack?: true;
   /** Null: the event has no type. */
   readonly eventType: string | null;
   readonly replayGroupId: string | null;

@@ -111,6 +111,7 @@ function deliveryPart(url: string, record: EventRow | undefined, attempts: reado
   const lines = [`${record ? markState(record.state, style) : "REPLACED"}  ${style.bold(webhookWords(url))}`];
   if (record?.errorReason) lines.push(`  ${reasonWords(record.errorReason)}`);
   if (record?.nextAttemptAt) lines.push(`  next attempt ${record.nextAttemptAt}`);
+  if (record?.heldBack) lines.push("  waits for an earlier event with the same ordering key");
   if (record?.replayGroupId) lines.push(`  replay ${plainText(record.replayGroupId)}`);
   if (record?.attemptsForgotten) {
     lines.push(style.faint(`  ${counted(record.attemptsForgotten, "earlier attempt")} no longer listed`));
