@@ -89,8 +89,31 @@ describe("events list", () => {
       .replace("{id}", webhook.id)
       .replace("{part}", ids[2]?.slice(-8) ?? "");
     const { code, out, err } = await run(line);
-    expect({ code, ids: idsIn(out), err }).toEqual({ code: 0, ids: expected.map((n) => ids[n] ?? ""), err: [] });
+    const hints = expected.length === 0 && words.includes("--state failed") ? 1 : 0;
+    expect({ code, ids: idsIn(out) }).toEqual({ code: 0, ids: expected.map((n) => ids[n] ?? "") });
+    expect(err).toHaveLength(hints);
     if (expected.length === 0) expect(out).toBe("No records match.");
+  });
+
+  test("of failed ones that is empty says where those are that will be retried", async () => {
+    const waiting = await app.account();
+    const hook = hooks.hook(503);
+    await register(waiting, hook.url);
+    const eventId = await ingestOne(waiting, { event_type: "order paid" });
+    await hook.whenReceived(1);
+    const list = async (...words: string[]) => {
+      const { ended, out, err } = type(app.url, waiting, ["events", "list", ...words]);
+      return { code: await ended, out: out.join(), err };
+    };
+    const hint = "Deliveries that will be retried are not listed as failed. To see them: postrider events list --state";
+    expect(await list("--state", "failed", "--type", "order paid", "--from", "1h")).toEqual({
+      code: 0,
+      out: "No records match.",
+      err: [`${hint} pending --type 'order paid' --from 1h`],
+    });
+    expect((await list("--state", "pending", "--type", "order paid")).out).toContain(eventId);
+    expect((await list("--state", "failed", "--json")).err).toEqual([]);
+    expect((await list("--state", "delivered")).err).toEqual([]);
   });
 
   test("is a table for people", async () => {

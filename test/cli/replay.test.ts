@@ -120,6 +120,30 @@ describe("replay failed", () => {
     expect(await replaysOf(account)).toEqual([]);
   });
 
+  test("with nothing that has failed says how to send what waits for a retry", async () => {
+    const account = await app.account();
+    const hook = hooks.hook(500);
+    await register(account, hook.url);
+    const eventId = await ingestOne(account, { event_type: "order.paid" });
+    await until(
+      () => account.get(`/v1/events/${eventId}`),
+      ({ body: [record] }) => record.attempts === 1,
+    );
+    const hint = "Deliveries that will be retried do not count as failed. To send them now: postrider replay all";
+    const hintAfter = async (words: string) => (await run(account, `replay failed${words}`)).err;
+    expect(await hintAfter("")).toEqual([`${hint} --status N (or --code CODE)`]);
+    expect(await hintAfter(" --type order.paid --preview")).toEqual([
+      `${hint} --type order.paid --status N (or --code CODE)`,
+    ]);
+    expect(await hintAfter(" --status 500 --from 1h")).toEqual([`${hint} --status 500 --from 1h`]);
+    expect(await hintAfter(" --json")).toEqual([]);
+    hook.answer = 200;
+    expect(await run(account, "replay all --status 500 --from 1h")).toMatchObject({
+      code: 0,
+      out: summary("completed: 1 event; 1 delivered"),
+    });
+  });
+
   test("--preview counts, and starts nothing", async () => {
     const { account } = await failing(101);
     expect(await run(account, "replay failed --preview")).toMatchObject({

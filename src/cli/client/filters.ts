@@ -1,6 +1,7 @@
 import { failureCodes } from "../../domain/failure.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 import { type Flag, UsageError } from "../arguments.ts";
+import { plainText } from "../table.ts";
 import { parseMoment } from "./moment.ts";
 
 /** A filter that narrows lists of events. Its flag is its field with two dashes. */
@@ -90,6 +91,19 @@ export function readFilters(flags: ReadonlyMap<string, string>, from: readonly F
     }),
   );
 }
+
+/** The given filters as one types them, for a command that a hint names. */
+export function spellFilters(flags: ReadonlyMap<string, string>, from: readonly Filter[]): readonly string[] {
+  return from.flatMap((filter) => {
+    const { name } = flagOf(filter);
+    const text = flags.get(name);
+    return text === undefined ? [] : [`${name} ${shellWord(text)}`];
+  });
+}
+
+/** As a POSIX shell reads it. */
+const shellWord = (text: string): string =>
+  /^[\w.,:/@%+=-]+$/.test(text) ? text : `'${plainText(text).replaceAll("'", "'\\''")}'`;
 
 /** Anything but a whole number is left for the server to refuse. */
 function wholeNumberOr(text: string): string | number {

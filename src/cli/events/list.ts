@@ -4,7 +4,7 @@ import { nearest } from "../../lib/nearest.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import { withAccount } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
-import { filters, flagOf, readFilters } from "../client/filters.ts";
+import { filters, flagOf, readFilters, spellFilters } from "../client/filters.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { count, counted } from "../count.ts";
@@ -51,7 +51,12 @@ ${signInDetails}`,
     return withAccount({ io, clock: systemClock, flags: given }, async ({ call, url }) => {
       const reply = await call("GET", path);
       if (reply.status !== 200) throw refusalOf({ url }, reply, "postrider help events list");
-      io.out(isJson ? reply.text : forPeople(reply.json as EventPage, given, io));
+      if (isJson) io.out(reply.text);
+      else {
+        const found = reply.json as EventPage;
+        io.out(forPeople(found, given, io));
+        if (found.total === 0 && isFailed(given)) io.err(hintAtRetries(given));
+      }
       return exitCode.ok;
     });
   },
@@ -75,6 +80,14 @@ function readState(text: string | undefined): string | null {
   const meant = nearest(state, states);
   const remedy = meant === null ? states.join(", ") : `--state ${meant}`;
   throw new UsageError(`"${text}" is not a state. Try: ${remedy}`);
+}
+
+const isFailed = (given: ReadonlyMap<string, string>) => readState(given.get(stateFlag.name)) === "FAILED";
+
+/** An empty list would otherwise look as if nothing were wrong. */
+function hintAtRetries(given: ReadonlyMap<string, string>): string {
+  const command = ["postrider events list --state pending", ...spellFilters(given, filters)].join(" ");
+  return `Deliveries that will be retried are not listed as failed. To see them: ${command}`;
 }
 
 const columns = ["accepted", "state", "failure", "attempts", "event", "type", "webhook"];

@@ -4,7 +4,7 @@ import { formatIso } from "../../lib/iso-time.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import type { Account } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
-import { type Filtering, flagOf, readFilters, replayFilters } from "../client/filters.ts";
+import { type Filtering, flagOf, readFilters, replayFilters, spellFilters } from "../client/filters.ts";
 import { Interrupted } from "../client/interrupted.ts";
 import type { Reply } from "../client/server.ts";
 import { jsonFlag } from "../command.ts";
@@ -22,6 +22,8 @@ export interface Selection {
 
 export interface StartOptions {
   readonly selection: Selection;
+  /** The filters as typed. */
+  readonly spelt: readonly string[];
   readonly label: string;
   readonly previewOnly: boolean;
   readonly isConfirmed: boolean;
@@ -69,6 +71,7 @@ export function readStartOptions(
   if (label === "") throw new UsageError("--label must not be empty. Try: --label after-the-outage");
   return {
     selection,
+    spelt: spellFilters(flags, replayFilters),
     label,
     previewOnly: flags.has("--preview"),
     isConfirmed: flags.has("--yes"),
@@ -91,6 +94,7 @@ export async function replay(options: StartOptions, account: Account, io: Io, cl
     const sendable = preview.selected - preview.payloadsErased;
     if (options.previewOnly || sendable === 0) {
       io.out(json ? preview.text : wouldBe(preview));
+      if (!json && preview.selected === 0 && selection.kind === "failed") io.err(hintAtRetries(options));
       return exitCode.ok;
     }
     if (sendable > mostUnconfirmed && !options.isConfirmed && !(await isConfirmed(sendable, selection, io))) {
@@ -109,6 +113,14 @@ function wouldBe({ selected, payloadsErased }: Preview): string {
   if (payloadsErased === 0) return `${counted(selected, "event")} would be replayed.`;
   const were = payloadsErased === 1 ? "1 payload was" : `${count(payloadsErased)} payloads were`;
   return `${count(selected - payloadsErased)} of ${counted(selected, "event")} would be replayed; ${were} erased.`;
+}
+
+/** That nothing has failed would otherwise look as if nothing were wrong. */
+function hintAtRetries({ selection: { fields }, spelt }: StartOptions): string {
+  const isNarrow = fields.status !== undefined || fields.code !== undefined;
+  // Without one of these, a replay of all would also deliver again what was acknowledged.
+  const command = ["postrider replay all", ...spelt, ...(isNarrow ? [] : ["--status N (or --code CODE)"])].join(" ");
+  return `Deliveries that will be retried do not count as failed. To send them now: ${command}`;
 }
 
 interface Preview {
