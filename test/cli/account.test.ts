@@ -49,6 +49,29 @@ test("an answer that means not now is asked for again", async () => {
   expect(begun.err).toHaveLength(2);
 });
 
+test.each([
+  ["a lock of fifteen minutes", 429, "Too many failed logins.", "900", "Too many failed logins. Try: again in 15 min."],
+  ["a proxy's limit of an hour", 429, null, "3600", "{url} answered 429. Try: again in 1 h."],
+  ["an upgrade", 503, "The server is busy.", "31", "The server is busy. Try: again in 31 s."],
+])("%s is not waited for", async (_, status, message, retryAfter, expected) => {
+  const server = receive(() => Response.json({ message }, { status, headers: { "Retry-After": retryAfter } }));
+  const begun = begin(server.url, async ({ call }) => (await call("GET", "/v1/events")).status);
+  await expect(begun.whenEnded()).rejects.toThrow(expected.replace("{url}", server.url));
+  expect(begun.err).toEqual([]);
+});
+
+test.each([
+  ["says so as Postrider does", 503, "The server is busy.", "answered 503 (The server is busy.)", "later."],
+  ["limits requests", 429, null, "answered 429", "later."],
+  ["is a gateway", 502, null, "answered 502", "--server with the address of your server."],
+])("an address that %s is doubted only where it may be wrong", async (_, status, message, reason, remedy) => {
+  const server = receive(() => Response.json({ message }, { status }));
+  const begun = begin(server.url, async ({ call }) => (await call("GET", "/v1/events")).status);
+  await expect(travelling(begun, begun.whenEnded())).rejects.toThrow(
+    `${server.url} ${reason}; gave up after 30 s. Try: ${remedy}`,
+  );
+});
+
 test("Ctrl+C ends the waiting, with the exit code of the signal", async () => {
   const server = receive(() => new Response("{}", { status: 503 }));
   const begun = begin(server.url, async ({ callPatiently }) => (await callPatiently("GET", "/v1/events")).status);

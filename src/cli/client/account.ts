@@ -1,10 +1,8 @@
 import { loadClientConfig } from "../../config.ts";
-import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { formatDuration } from "../../lib/duration.ts";
 import { type Io, signalExitCode } from "../io.ts";
 import { type Call, type CallOnce, createCall, createCallOnce } from "./call.ts";
-import { TemporaryFailure } from "./failure.ts";
+import { givenUp, TemporaryFailure } from "./failure.ts";
 import { abortOnSignal, Interrupted } from "./interrupted.ts";
 import { createOutage } from "./outage.ts";
 import { createPatience } from "./patience.ts";
@@ -70,8 +68,6 @@ export async function withAccount(
   } catch (error) {
     if (error instanceof Interrupted) return signalExitCode[error.by];
     if (!(error instanceof TemporaryFailure)) throw error;
-    throw new StartupError(
-      `${url} ${error.reason}; gave up after ${formatDuration(patienceMs)}. Try: --server with the address of your server.`,
-    );
+    throw givenUp(url, error, patienceMs);
   }
 }

@@ -30,6 +30,7 @@ export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
   return new TemporaryFailure(`answered ${status}${words === null ? "" : ` (${words})`}`, {
     retryAfterMs,
     mayHaveArrived: status === 502 || status === 504,
+    answer: { status, words },
   });
 }
 

@@ -1,5 +1,7 @@
 import { isDistrust, readFailure } from "../../delivery/network/no-response.ts";
+import { StartupError } from "../../domain/errors.ts";
 import type { NoResponseCause } from "../../domain/failure.ts";
+import { formatDuration } from "../../lib/duration.ts";
 
 /** A failure that a retry may overcome: no connection, or a server that says "not now". */
 export class TemporaryFailure extends Error {
@@ -13,10 +15,28 @@ export class TemporaryFailure extends Error {
       retryAfterMs: number | null;
       /** Whether the request may have taken effect all the same. */
       mayHaveArrived: boolean;
+      /** Absent: there was no answer. Its words are the server's own; null when something else has answered. */
+      answer?: { readonly status: number; readonly words: string | null };
     },
   ) {
     super(reason);
   }
+}
+
+/**
+ * For a command that stops repeating a request, or does not wait for as long as the server asks: why, and what to do.
+ * @param patienceMs for how long it repeats one
+ */
+export function givenUp(url: string, { reason, details }: TemporaryFailure, patienceMs: number): StartupError {
+  const { answer, retryAfterMs } = details;
+  const wait = retryAfterMs === null ? "later." : `again in ${formatDuration(retryAfterMs)}.`;
+  if (answer && retryAfterMs !== null && retryAfterMs > patienceMs) {
+    return new StartupError(`${answer.words ?? `${url} ${reason}.`} Try: ${wait}`);
+  }
+  // Whatever limits requests, or says so in Postrider's form, is at the right address.
+  const isRightAddress = answer !== undefined && (answer.words !== null || answer.status === 429);
+  const remedy = isRightAddress ? wait : "--server with the address of your server.";
+  return new StartupError(`${url} ${reason}; gave up after ${formatDuration(patienceMs)}. Try: ${remedy}`);
 }
 
 /** Why there was no answer, in a few words. */

@@ -1,9 +1,8 @@
 import { type ClientConfig, loadClientConfig } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
-import { formatDuration } from "../../lib/duration.ts";
 import { textIn } from "../client/answer.ts";
-import { TemporaryFailure } from "../client/failure.ts";
+import { givenUp, TemporaryFailure } from "../client/failure.ts";
 import { abortOnSignal, Interrupted } from "../client/interrupted.ts";
 import { createOutage } from "../client/outage.ts";
 import { createPatience } from "../client/patience.ts";
@@ -69,9 +68,7 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
   } catch (error) {
     if (error instanceof Interrupted) return codeOf(error);
     if (!(error instanceof TemporaryFailure)) throw error;
-    throw new StartupError(
-      `${config.url} ${error.reason}; gave up after ${formatDuration(retryForMs)}. Try: --server.`,
-    );
+    throw givenUp(config.url, error, retryForMs);
   }
 
   async function sendEvent(bytes: Uint8Array, post: Post): Promise<number> {
