@@ -291,7 +291,7 @@ const suspended = failure(
 export const webhookNotFound = failure(
   "`webhook` names no registered webhook.",
   "webhook_not_found",
-  "webhook is no id or URL of a registered webhook of the account.",
+  "webhook must be the id or the URL of one of the account's webhooks; GET /v1/tenants/webhooks lists them.",
 );
 
 export const singleResponses = {

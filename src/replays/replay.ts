@@ -123,6 +123,9 @@ const eventOfAnotherAccount = () =>
   });
 
 const noSuchWebhook = () =>
-  notFound("webhook is no id or URL of a registered webhook of the account.", "webhook_not_found");
+  notFound(
+    "webhook must be the id or the URL of one of the account's webhooks; GET /v1/tenants/webhooks lists them.",
+    "webhook_not_found",
+  );
 
 export const noSuchReplay = () => notFound("The account has no replay with this id.", "replay_not_found");

@@ -263,6 +263,42 @@ describe("filters", () => {
     expect(out).toContain(`webhook     ${id}\ntype        order.paid\nstatus `);
   });
 
+  test("take a webhook's URL as it is shown, if only one has it", async () => {
+    const account = await app.account();
+    await account.setTier("business");
+    const [one, two] = [hooks.hook(200), hooks.hook(200)];
+    await register(account, `${one.url}?token=secret`, two.url);
+    const eventId = await ingestOne(account);
+    await until(
+      () => account.get(`/v1/events/state/DELIVERED`),
+      ({ body }) => body.total === 2,
+    );
+    const [{ id }] = (await account.get("/v1/tenants/webhooks")).body;
+    const shown = one.url;
+    one.received.length = 0;
+    two.received.length = 0;
+    expect(await run(account, `replay event ${eventId} --webhook ${shown}`)).toMatchObject({ code: 0 });
+    expect([receivedBy(one), receivedBy(two)]).toEqual([[eventId], []]);
+    expect((await run(account, `events list --webhook ${shown}`)).out).toEndWith("1 record of 1.");
+
+    const unknown = await run(account, "replay failed --webhook http://example.com/?token=secret");
+    expect(unknown).toMatchObject({ code: 1, out: "" });
+    expect(unknown.err).toEqual([
+      expect.stringMatching(
+        /--webhook must be the id or the URL of a registered webhook, not "http:\/\/example\.com\/"\. Try: --webhook wh_\w+ \(/,
+      ),
+    ]);
+    expect(unknown.err.join()).toContain(`--webhook ${id} (${shown}), or wh_`);
+
+    await register(account, `${one.url}?token=secret`, `${one.url}?token=other`);
+    for (const line of ["replay failed", "events list"]) {
+      const { code, err } = await run(account, `${line} --webhook ${shown}`);
+      expect(code).toBe(1);
+      expect(err.join()).toContain(`2 webhooks have the URL ${shown}, with different queries. Try: --webhook ${id} (`);
+      expect(err.join()).not.toContain("secret");
+    }
+  });
+
   test("are shown without the query of a webhook's URL, in which secrets stand", async () => {
     const account = await app.account();
     const url = `${hooks.hook(200).url}?token=secret`;
@@ -409,7 +445,7 @@ describe("what cannot be done is one line with a remedy", () => {
     [
       "replay failed --webhook wh_1",
       1,
-      "webhook is no id or URL of a registered webhook of the account. Try: --webhook",
+      "The account has no webhooks. Try: register one with PUT /v1/tenants/webhooks.",
     ],
     ["replay failed --status 5xx", 1, "status must be a whole number. Try: postrider help replay"],
     ["replay failed --code htp", 1, "code must be one of http_status"],

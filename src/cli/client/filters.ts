@@ -21,8 +21,8 @@ export const filters: readonly Filter[] = [
   {
     field: "webhook",
     value: "ID",
-    doc: "Deliveries to this webhook: its id or URL, also of a removed one.",
-    docOfReplays: "Deliver to this webhook alone, by its id or URL, what there is for it.",
+    doc: "Deliveries to this webhook: its id, or its URL with or without the query. Also a removed one.",
+    docOfReplays: "Deliver to this webhook alone what there is for it: its id, or its URL with or without the query.",
   },
   {
     field: "type",

@@ -4,15 +4,17 @@ import { nearest } from "../../lib/nearest.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import { withAccount } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
-import { filters, flagOf, readFilters, spellFilters } from "../client/filters.ts";
+import { type Filtering, filters, flagOf, readFilters, spellFilters } from "../client/filters.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
+import { resolveWebhook } from "../client/webhook.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { count, counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatTable, plainText } from "../table.ts";
+import { webhookWords } from "../webhook-words.ts";
 import type { EventPage } from "./api.ts";
-import { failureWords, markState, webhookWords } from "./words.ts";
+import { failureWords, markState } from "./words.ts";
 
 const states = deliveryStates.map((state) => state.toLowerCase());
 
@@ -47,30 +49,31 @@ together. Exit code 0, also when nothing matches.
 ${signInDetails}`,
   async run({ flags: given }, io) {
     const isJson = given.has("--json");
-    const path = readPath(given, isJson, systemClock.now());
-    return withAccount({ io, clock: systemClock, flags: given }, async ({ call, url }) => {
-      const reply = await call("GET", path);
-      if (reply.status !== 200) throw refusalOf({ url }, reply, "postrider help events list");
+    const filtering = readFilters(given, filters, systemClock.now());
+    const state = readState(given.get(stateFlag.name));
+    return withAccount({ io, clock: systemClock, flags: given }, async (account) => {
+      const query = queryOf(await resolveWebhook(filtering, account, false), given, isJson);
+      const reply = await account.call("GET", `/v1/events${state === null ? "" : `/state/${state}`}?${query}`);
+      if (reply.status !== 200) throw refusalOf(account, reply, "postrider help events list");
       if (isJson) io.out(reply.text);
       else {
         const found = reply.json as EventPage;
         io.out(forPeople(found, given, io));
-        if (found.total === 0 && isFailed(given)) io.err(hintAtRetries(given));
+        if (found.total === 0 && state === "FAILED") io.err(hintAtRetries(given));
       }
       return exitCode.ok;
     });
   },
 };
 
-function readPath(given: ReadonlyMap<string, string>, withPayload: boolean, now: number): string {
+function queryOf(filtering: Filtering, given: ReadonlyMap<string, string>, withPayload: boolean): URLSearchParams {
   const query = new URLSearchParams({ payload: String(withPayload) });
-  for (const [name, value] of Object.entries(readFilters(given, filters, now))) query.set(name, String(value));
+  for (const [name, value] of Object.entries(filtering)) query.set(name, String(value));
   for (const { name } of pageFlags) {
     const text = given.get(name);
     if (text !== undefined) query.set(name.slice(2), text);
   }
-  const state = readState(given.get(stateFlag.name));
-  return `/v1/events${state === null ? "" : `/state/${state}`}?${query}`;
+  return query;
 }
 
 function readState(text: string | undefined): string | null {
@@ -81,8 +84,6 @@ function readState(text: string | undefined): string | null {
   const remedy = meant === null ? states.join(", ") : `--state ${meant}`;
   throw new UsageError(`"${text}" is not a state. Try: ${remedy}`);
 }
-
-const isFailed = (given: ReadonlyMap<string, string>) => readState(given.get(stateFlag.name)) === "FAILED";
 
 /** An empty list would otherwise look as if nothing were wrong. */
 function hintAtRetries(given: ReadonlyMap<string, string>): string {

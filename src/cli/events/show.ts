@@ -9,8 +9,9 @@ import { counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
+import { reasonWords, webhookWords } from "../webhook-words.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
-import { failureWords, markState, reasonWords, webhookWords } from "./words.ts";
+import { failureWords, markState } from "./words.ts";
 
 /** Attempts per page; the server's limit. */
 const pageSize = 1000;

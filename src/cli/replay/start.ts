@@ -7,11 +7,12 @@ import { refusalOf, textIn } from "../client/answer.ts";
 import { type Filtering, flagOf, readFilters, replayFilters, spellFilters } from "../client/filters.ts";
 import { Interrupted } from "../client/interrupted.ts";
 import type { Reply } from "../client/server.ts";
+import { resolveWebhook } from "../client/webhook.ts";
 import { jsonFlag } from "../command.ts";
 import { count, counted } from "../count.ts";
-import { webhookWords } from "../events/words.ts";
 import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
+import { webhookWords } from "../webhook-words.ts";
 import { followReplay, readReplay } from "./follow.ts";
 
 /** What to replay: the API's kind, and the fields that go with it, including filters. */
@@ -87,8 +88,11 @@ function defaultLabel(kind: Selection["kind"], now: number): string {
 }
 
 /** Counts, asks for confirmation, starts the replay and follows it. @throws StartupError */
-export async function replay(options: StartOptions, account: Account, io: Io, clock: Clock): Promise<number> {
-  const { selection, json } = options;
+export async function replay(typed: StartOptions, account: Account, io: Io, clock: Clock): Promise<number> {
+  const { kind, fields } = typed.selection;
+  const selection = { kind, fields: await resolveWebhook(fields, account, true) };
+  const options = { ...typed, selection };
+  const { json } = options;
   if (selection.kind !== "single") {
     const preview = await countSelected(selection, account);
     const sendable = preview.selected - preview.payloadsErased;
@@ -165,7 +169,6 @@ async function start({ selection, label }: StartOptions, account: Account, io: I
 
 const remedies: Readonly<Record<string, string>> = {
   event_not_found: "postrider events list",
-  webhook_not_found: "--webhook with what GET /v1/tenants/webhooks lists",
   too_many_replays: "postrider replay list",
 };
 
