@@ -98,7 +98,9 @@ export async function enterDataDir(
         onWaiting(ending);
       }
       const waitedMs = clock.monotonicMs() - startedAt;
-      if (waitedMs >= (ending === null ? surprisePatienceMs : endingPatienceMs)) throw error;
+      if (waitedMs >= (ending === null ? surprisePatienceMs : endingPatienceMs)) {
+        throw new DataDirInUse(error.path, error.holder, ", or give this one its own POSTRIDER_DATA_DIR");
+      }
     }
     await Promise.race([sleep(clock, lookEveryMs), aborted(signal)]);
   }
@@ -108,18 +110,20 @@ export async function enterDataDir(
 const aborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 
-/** Another server is using the folder. */
+/** A server is using the folder. */
 class DataDirInUse extends StartupError {
-  readonly holder: Whereabouts | null;
-
-  constructor(path: string, holder: Whereabouts | null) {
+  constructor(
+    readonly path: string,
+    readonly holder: Whereabouts | null,
+    /** What else to try, as the end of a sentence. */
+    alternative = "",
+  ) {
     const who = holder ? ` (process ${holder.pid}, ${holder.url})` : "";
     const remedy = holder?.stopping ? "wait until it has stopped" : "stop it first";
     super(
-      `Another server is using the data directory ${path}${who}${holder?.stopping ? " and is shutting down" : ""}. ` +
-        `Try: ${remedy}, or give this one its own POSTRIDER_DATA_DIR.`,
+      `A server is using the data directory ${path}${who}${holder?.stopping ? " and is shutting down" : ""}. ` +
+        `Try: ${remedy}${alternative}.`,
     );
-    this.holder = holder;
   }
 }
 

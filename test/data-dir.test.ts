@@ -318,7 +318,7 @@ describe("the lock of a data directory", () => {
     const folder = newFolder();
     const first = openDataDir(folder);
     first.announce({ pid: 4711, url: "http://127.0.0.1:8080" }, () => {});
-    expect(refusal(() => openDataDir(folder))).toMatch(/process 4711, http:\/\/127.0.0.1:8080.*Try: stop it first/);
+    expect(refusal(() => openDataDir(folder))).toMatch(/process 4711, http:\/\/127.0.0.1:8080.*Try: stop it first\.$/);
     first.release();
     expect(refusal(() => reopened(folder))).toBe("opened");
   });
@@ -368,7 +368,9 @@ describe("entering a data directory that another server holds", () => {
     await pass(clock, 14_900);
     expect(await Promise.race([outcome, "waits"])).toBe("waits");
     await pass(clock, 100);
-    expect(await outcome).toMatch(/process 4711, .* and is shutting down\. Try: wait until it has stopped/);
+    expect(await outcome).toMatch(
+      /process 4711, .* and is shutting down\. Try: wait until it has stopped, or give this one its own/,
+    );
     dataDir.release();
   });
 
@@ -379,7 +381,7 @@ describe("entering a data directory that another server holds", () => {
     await pass(clock, 900);
     expect(await Promise.race([outcome, "waits"])).toBe("waits");
     await pass(clock, 100);
-    expect(await outcome).toMatch(/process 4711, .*Try: stop it first/);
+    expect(await outcome).toMatch(/process 4711, .*Try: stop it first, or give this one its own/);
     const other = enter(folder, clock);
     await pass(clock, 500);
     dataDir.announce({ pid: 4711, url: "http://127.0.0.1:8080", stopping: true }, () => {});

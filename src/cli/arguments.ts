@@ -40,6 +40,10 @@ export class UsageError extends Error {
 export const spell = ({ words, operands }: Pick<CommandForm, "words" | "operands">) =>
   ["postrider", ...words, ...operands].join(" ");
 
+/** `postrider tenant set-tier ID free|pro`: where there is a choice, a hint names what there is. */
+const example = ({ words, operands, operandChoices = {} }: CommandForm) =>
+  spell({ words, operands: operands.map((name) => operandChoices[name]?.join("|") ?? name) });
+
 /**
  * Reads a command line: words, then operands and flags in any order (`--flag value` or `--flag=value`); everything after
  * `--` is an operand. No words at all mean the form of `serve`.
@@ -83,14 +87,14 @@ function findForm<Form extends CommandForm>(argv: readonly string[], forms: read
   if (group[0] === undefined) {
     const near = groupOf(nearest(first, [...new Set(forms.map(({ words }) => words[0] ?? ""))]));
     const meant = nearestVerb(second, near) ?? near[0];
-    throw new UsageError(`There is no command "${first}". Try: ${meant ? spell(meant) : "postrider help"}`);
+    throw new UsageError(`There is no command "${first}". Try: ${meant ? example(meant) : "postrider help"}`);
   }
   if (second === "" || second.startsWith("-")) {
     const verbs = group.map(({ words }) => words[1]).join(", ");
-    throw new UsageError(`"postrider ${first}" needs one of ${verbs}. Try: ${spell(group[0])}`);
+    throw new UsageError(`"postrider ${first}" needs one of ${verbs}. Try: ${example(group[0])}`);
   }
   const meant = nearestVerb(second, group);
-  const remedy = meant ? spell(meant) : `postrider help ${first}`;
+  const remedy = meant ? example(meant) : `postrider help ${first}`;
   throw new UsageError(`There is no command "${first} ${second}". Try: ${remedy}`);
 }
 
@@ -123,10 +127,10 @@ export const spellFlag = ({ name, value }: Flag) => (value === undefined ? name 
 
 function checkOperands(given: readonly string[], form: CommandForm): void {
   const missing = form.operands[given.length];
-  if (missing !== undefined) throw new UsageError(`${described(form)} needs ${missing}. Try: ${spell(form)}`);
+  if (missing !== undefined) throw new UsageError(`${described(form)} needs ${missing}. Try: ${example(form)}`);
   const extra = given[form.operands.length];
   if (extra === undefined || form.restName !== undefined) return;
-  throw new UsageError(`"${extra}" is one word too many for ${described(form)}. Try: ${spell(form)}`);
+  throw new UsageError(`Unexpected argument "${extra}" for ${described(form)}. Try: ${example(form)}`);
 }
 
 const described = ({ words }: CommandForm) => `"postrider ${words.join(" ")}"`;

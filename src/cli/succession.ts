@@ -3,6 +3,7 @@ import type { App } from "../app.ts";
 import type { Config } from "../config.ts";
 import { StartupError, unavailable } from "../domain/errors.ts";
 import type { Predecessor, Successor } from "../handover.ts";
+import { canSharePorts } from "../http/shared-port.ts";
 import { systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
@@ -23,16 +24,16 @@ export interface RestartDeps {
 
 /** See `Restart`: one at a time, and only where a successor would survive. */
 export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
-  const refuse = (why: string) => unavailable(`The server cannot be succeeded: ${why}.`, "not_restarted", 5);
+  const refuse = (why: string) => unavailable(`The server was not restarted: ${why}.`, "not_restarted", 5);
   let isUnderWay = false;
 
   return async () => {
     const obstacle = endsWithThisProcess(io.env, process.pid);
     if (obstacle !== null) throw refuse(obstacle);
-    if (isUnderWay) throw refuse("a successor is being started. Try: wait for it");
+    if (isUnderWay) throw refuse("another restart is under way. Try: wait for it");
     isUnderWay = true;
     try {
-      if (!app()?.keepPort()) throw refuse("its port cannot be shared, or changes its certificate. Try: again in 10 s");
+      if (!app()?.keepPort()) throw refuse(canSharePorts() ? isSettling : cannotShare);
       log.write("info", "server.restarting", {});
       const successor = await startSuccessor({
         args: io.args,
@@ -48,6 +49,11 @@ export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
     }
   };
 }
+
+/** For some seconds, a listener of before is still closing (`listener.ts`). */
+const isSettling =
+  "its last restart, or a change of its certificate, is most likely still finishing. Try: again in 10 s";
+const cannotShare = "two processes can share its port on Linux only. Try: stop it and start it again";
 
 export interface Succession {
   readonly reception: Reception;

@@ -150,7 +150,8 @@ const after = (ms: number): Promise<null> =>
   new Promise((resolve) => AbortSignal.timeout(ms).addEventListener("abort", () => resolve(null)));
 
 function wordsFor(message: string | null, end: NodeJS.Signals | number | null): string {
-  if (message !== null) return `The successor did not start, and this server goes on: ${message}`;
-  if (end !== null) return `The successor ended with ${end}, and this server goes on. Try: look at its log.`;
-  return `The successor was not ready within ${readyPatienceMs / 1000} s, and this server goes on. Try: stop this one and start it again.`;
+  if (message !== null) return `The new process did not start, so this one keeps running: ${message}`;
+  if (end !== null)
+    return `The new process ended with ${end}, so this one keeps running. Try: look at the server's log.`;
+  return `The new process was not ready within ${readyPatienceMs / 1000} s, so this one keeps running. Try: stop the server and start it again.`;
 }

@@ -6,8 +6,10 @@ export function nearest(given: string, candidates: readonly string[]): string | 
     if (best === null || distance < best.distance) best = { candidate, distance };
   }
   if (best === null) return null;
-  // Beyond a third of the letters it is another word, not a typo; two are always forgiven (`serv`, `ls`).
-  return best.distance <= Math.max(2, Math.floor(best.candidate.length / 3)) ? best.candidate : null;
+  const { candidate, distance } = best;
+  // Beyond a third of the letters it is another word, not a typo. One is always forgiven (`serv`), and two that were left out (`ls`).
+  const isShort = distance <= 2 && candidate.length - given.length === distance;
+  return isShort || distance <= Math.max(1, Math.floor(candidate.length / 3)) ? candidate : null;
 }
 
 /** Fewest insertions, deletions, replacements and swaps of neighbours (optimal string alignment) from one to the other. */

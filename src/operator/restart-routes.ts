@@ -31,9 +31,9 @@ export function restartRoutes({ restart }: RestartRouteDeps): ErasedEndpoint[] {
             example: { pid: 4711, version: "1.2.0" },
           },
           503: failure(
-            "It cannot be started; this server goes on.",
+            "The new process cannot be started; this one keeps running.",
             "not_restarted",
-            "The successor did not start: the database needs an upgrade. Try: stop the server and start it again.",
+            "The new process did not start, so this one keeps running: The database is of another version's schema, and is upgraded by a start. Try: stop the server, then start this version.",
           ),
         },
       },

@@ -136,7 +136,8 @@ describe("postrider backup", () => {
 
   test.each([
     [["backup"], { POSTRIDER_DATABASE_URL: "postgres://a:secret@db/c" }, "Try: pg_dump"],
-    [["backup", "x", "y"], {}, "One backup goes to one place"],
+    [["backup", "x", "y"], {}, "A backup goes to one place. Try: postrider backup x"],
+    [["backup", "verfy", "y"], {}, 'There is no command "backup verfy". Try: postrider backup verify y'],
     [["backup", "/dev/null/there/"], {}, "cannot be written"],
     [["backup", "x.tar.zst"], { POSTRIDER_DATA_DIR: "/nowhere" }, "name the server's folder"],
     [["backup", "verify", "/nowhere.tar.zst"], {}, "cannot be read"],
@@ -197,7 +198,7 @@ describe("postrider restore", () => {
     expect((await run(["restore", backup, "--data-dir", full])).err).toContain("is not empty (precious)");
     expect(readdirSync(full)).toEqual(["precious"]);
     const used = openDataDir(dataDir);
-    expect((await run(["restore", backup, "--data-dir", dataDir])).err).toContain("Another server is using");
+    expect((await run(["restore", backup, "--data-dir", dataDir])).err).toContain("A server is using");
     used.release();
     expect((await run(["restore", backup, "--data-dir", dataDir])).err).toContain("is not empty");
   });

@@ -55,12 +55,9 @@ describe("a script", () => {
   });
 
   test.each([
-    ["completion", '"postrider completion" needs SHELL. Try: postrider completion SHELL'],
-    ["completion fisch", '"fisch" is not a shell that can be completed. Try: postrider completion fish'],
-    [
-      "completion powershell",
-      '"powershell" is not a shell that can be completed. Try: postrider completion bash|zsh|fish',
-    ],
+    ["completion", '"postrider completion" needs SHELL. Try: postrider completion bash|zsh|fish'],
+    ["completion fisch", 'There is no completion for "fisch". Try: postrider completion fish'],
+    ["completion powershell", 'There is no completion for "powershell". Try: postrider completion bash|zsh|fish'],
   ])("%s: exit code 2 and a remedy", async (line, message) => {
     expect(await run(line)).toEqual({ code: 2, out: "", err: `postrider: ${message}` });
   });

@@ -86,6 +86,11 @@ describe("help", () => {
     });
   });
 
+  test("names no command that is another word", async () => {
+    expect((await run("help nope")).err).toBe('postrider: There is no command "nope". Try: postrider help');
+    expect((await run("nope")).err).toBe('postrider: There is no command "nope". Try: postrider help');
+  });
+
   test("has colours only on a terminal that wants them", async () => {
     const mark = "\u001b[";
     expect((await run("help")).out).not.toContain(mark);

@@ -51,7 +51,7 @@ describe("postrider move", () => {
     const { code, said } = await move(["--to", nowhere]);
     held.release();
     expect(code).toBe(1);
-    expect(said).toContain("Another server is using the data directory");
+    expect(said).toContain("A server is using the data directory");
   });
 
   test.each([[nowhere], ["postgres"]])("says where nothing answers, without the password (%s)", async (to) => {

@@ -8,6 +8,7 @@ import { secretsBetween, secretsIn } from "../../data-dir-copy.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { nearest } from "../../lib/nearest.ts";
 import { UsageError } from "../arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
@@ -42,7 +43,7 @@ names is not in it.`,
   async run({ operands, flags }, io) {
     const config = loadConfig(io.env, flags);
     const [to = config.backupUrl ?? "./", extra] = operands;
-    if (extra !== undefined) throw new UsageError(`One backup goes to one place. Try: postrider backup ${to}`);
+    if (extra !== undefined) throw tooMany(to, extra);
     if (config.databaseUrl !== null) throw new StartupError(onPostgres);
     const { dataDir, masterKeyFile } = config;
     const now = clock.now();
@@ -113,6 +114,12 @@ names is not in it.`,
     }
   },
 };
+
+/** A first word that is nearly `verify` is no folder. */
+const tooMany = (to: string, extra: string): UsageError =>
+  nearest(to, ["verify"]) === null
+    ? new UsageError(`A backup goes to one place. Try: postrider backup ${to}`)
+    : new UsageError(`There is no command "backup ${to}". Try: postrider backup verify ${extra}`);
 
 /** The backup exists all the same, and may be whole. */
 const notVerified = (backup: string) => (error: unknown) => {

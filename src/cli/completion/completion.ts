@@ -27,7 +27,7 @@ It knows commands, flags, and values where there is a choice. It asks no server.
       const write = scripts[shell as keyof typeof scripts];
       if (!shells.includes(shell)) {
         throw new UsageError(
-          `"${shell}" is not a shell that can be completed. Try: postrider completion ${nearest(shell, shells) ?? shells.join("|")}`,
+          `There is no completion for "${shell}". Try: postrider completion ${nearest(shell, shells) ?? shells.join("|")}`,
         );
       }
       io.out(write(completableOf(all())));
