@@ -30,7 +30,7 @@ export const operatorAuditQuery = v.pipe(
     tenant: v.optional(
       v.pipe(
         v.string(),
-        v.description("Id of an account, which need not exist any more. Empty: what concerns the server itself."),
+        v.description("Id of an account, even if it has been deleted. Empty: entries about the server itself."),
       ),
     ),
   }),

@@ -35,7 +35,7 @@ export interface Backups {
   readonly cron: string | null;
   readonly keep: number | null;
   start(): void;
-  /** Aborts whatever is under way; it leaves nothing behind. */
+  /** Aborts whatever is under way. An unfinished backup leaves nothing behind; one that is being verified stays. */
   stop(): Promise<void>;
   /** Starts a backup and its verification. @throws DomainError when backups are not configured or one is already under way */
   begin(): void;

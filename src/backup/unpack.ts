@@ -33,7 +33,7 @@ export interface UnpackOptions {
   masterKeys: readonly Uint8Array[];
   /** How much must stay free on the folder's disk. */
   leaveFreeBytes: number;
-  /** What to try instead if the backup is not whole. @default "another one" */
+  /** What to try instead if the backup is not whole. @default "another backup" */
   instead?: string;
   signal: AbortSignal;
   /** Yields to other work, including on the same disk. @default none: runs as fast as it can */
@@ -54,7 +54,7 @@ export interface Unpacked extends CopyCheck {
  * @throws StartupError when it is not a backup, cannot be read, is cut short, or does not match its checksums
  */
 export async function unpack(options: UnpackOptions): Promise<Unpacked> {
-  const { source, from, folder, identities, instead = "another one", signal, rest, onProgress } = options;
+  const { source, from, folder, identities, instead = "another backup", signal, rest, onProgress } = options;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const files = createFiles(folder, {
     leaveFreeBytes: options.leaveFreeBytes,
@@ -77,7 +77,7 @@ export async function unpack(options: UnpackOptions): Promise<Unpacked> {
     if (isDiskFull(error)) {
       throw new StartupError(`${from} needs more room than there is in ${folder}. Try: another folder or disk.`);
     }
-    throw new StartupError(`${from} is not a whole backup: ${messageOf(error)}. Try: ${instead}.`);
+    throw new StartupError(`${from} is not a complete backup: ${messageOf(error)}. Try: ${instead}.`);
   } finally {
     files.close();
   }

@@ -9,8 +9,8 @@ export const mailTestCommand: Command = {
   operands: ["ADDRESS"],
   flags: [dataDirFlag],
   summary: "Send a mail to an address, to see whether that works",
-  details: `The running server sends it at once, by its own POSTRIDER_SMTP_URL. What the SMTP server
-says against it is printed.`,
+  details: `The running server sends it at once, by its own POSTRIDER_SMTP_URL. If the SMTP
+server refuses it, its answer is printed.`,
   async run({ operands: [to = ""], flags }, io) {
     const { dataDir } = loadConfig(io.env, flags);
     await createOperatorClient(dataDir).send("POST", "/operator/mail/test", { to });

@@ -33,7 +33,7 @@ function known(word: string): (typeof pausable)[number] {
   const found = pausable.find((what) => what === word);
   if (found) return found;
   throw new UsageError(
-    `"${word}" is not something that can be paused. Try: postrider resume ${nearest(word, pausable) ?? pausable.join(" or ")}`,
+    `"${word}" cannot be resumed. Try: postrider resume ${nearest(word, pausable) ?? pausable.join(" or ")}`,
   );
 }
 

@@ -10,6 +10,7 @@ import { sealedContexts } from "../sealed-contexts.ts";
 import { outlivingSecrets } from "../secrets.ts";
 import { rotateStoreKey, sealingOfStore, storeFits } from "../store/open.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
+import { counted } from "./count.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createOperatorClient, runningServer } from "./operator-client.ts";
 
@@ -52,7 +53,7 @@ async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: C
   let heardAt = clock.monotonicMs();
   try {
     while (standing.rotating) {
-      io.progress(`The new key is in use. Sealing anew: ${standing.resealed}`);
+      io.progress(`The new key is in use. Resealing: ${standing.resealed}`);
       await sleep(clock, lookEveryMs);
       try {
         standing = (await createOperatorClient(dataDir).send("GET", path)) as Standing;
@@ -61,7 +62,7 @@ async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: C
         if (clock.monotonicMs() - heardAt < patienceMs) continue;
         throw new StartupError(
           `The new key is in use, but the server does not answer any more (${messageOf(error)}) ` +
-            "Try: start it: it seals the rest anew by itself.",
+            "Try: start it: it reseals the rest by itself.",
         );
       }
     }
@@ -101,7 +102,7 @@ function rotateAlone(folder: string, masterKeyFile: string | null, isJson: boole
             to: next,
             contexts: sealedContexts,
             outliving: isSealed ? {} : outlivingSecrets(secrets.masterKey, false),
-            onProgress: (resealed) => io.progress(`Sealing anew: ${resealed}`),
+            onProgress: (resealed) => io.progress(`Resealing: ${resealed}`),
           });
     io.progress("");
     try {
@@ -125,9 +126,9 @@ function tell({ resealed, damaged }: Pick<Standing, "resealed" | "damaged">, fil
     io.out(JSON.stringify({ resealed, damaged }));
     return;
   }
-  io.out(`Everything is sealed with the new master key, which is in ${file}: ${resealed} values anew.`);
-  if (damaged > 0) io.err(`${damaged} values are damaged, could not be opened before either, and stay.`);
-  io.out("Backups from before open with the former key only. Try: make a new one now.");
+  io.out(`The master key was replaced, and the new one is in ${file}; ${counted(resealed, "value")} resealed.`);
+  if (damaged > 0) io.err(`${counted(damaged, "damaged value")} left as before: the old key did not open them either.`);
+  io.out("Earlier backups still need the old key. Try: make a new backup now.");
 }
 
 const anotherSchema =

@@ -251,7 +251,7 @@ async function isConfirmed(id: string, tenant: Fields, io: Io): Promise<boolean>
   if (answer?.trim() === id) return true;
   io.err(
     answer === null
-      ? "Nothing was deleted, because nobody confirmed it. Try: --yes"
+      ? "Nothing was deleted: this needs confirmation. Try: --yes"
       : "Nothing was deleted: the id does not match.",
   );
   return false;

@@ -144,7 +144,7 @@ describe("an encrypted backup", () => {
       writeFileSync(file, changed);
       const { code, err } = await world.run(["backup", "verify", file, "--identity", key.file]);
       expect(code).toBe(1);
-      expect(err).toContain("is not a whole backup: it is damaged or cut short. Try: another one.");
+      expect(err).toContain("is not a complete backup: it is damaged or cut short. Try: another backup.");
     }
     writeFileSync(key.file, "no identity");
     const { err } = await world.run(["backup", "verify", file, "--identity", key.file]);

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -12,10 +13,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { type BackedUp, createBackedUp } from "../support/backed-up.ts";
 import { rowsOf } from "../support/filled-folder.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 
 let world: BackedUp;
@@ -73,7 +76,36 @@ describe("postrider backup", () => {
     expect(statSync(file).size).toBeGreaterThan(1_000);
     expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([".postrider-y.unfinished-1"]);
     const { err } = await run(["backup", file, "--verify", "--dir", "/nowhere"]);
-    expect(err).toContain(`${file} was made, and could not be verified: No folder can be made in /nowhere`);
+    expect(err).toContain(`${file} was made, but could not be verified: No folder can be made in /nowhere`);
+  });
+
+  test("that is stopped says whether there is a backup", async () => {
+    const file = join(folder, "stopped.tar.zst");
+    const begin = (POSTRIDER_DATA_DIR: string) => {
+      const { io, err, interrupt, when, progress } = createScriptedIo({ env: { POSTRIDER_DATA_DIR } });
+      const begun = (step: string) => when(progress, (line) => line.startsWith(step));
+      return { begun, interrupt, end: async () => ({ code: await runCommand(["backup", file, "--verify"], io), err }) };
+    };
+    // A signal is noticed after each MiB.
+    const large = join(folder, "large");
+    cpSync(dataDir, large, { recursive: true });
+    const client = new Database(join(large, databaseFile), { readwrite: true });
+    client.run("update tenant set name = hex(zeroblob(1048576))");
+    client.close(true);
+    const early = begin(large);
+    early.interrupt();
+    expect(await early.end()).toEqual({ code: 130, err: ["The backup was stopped. Nothing was kept."] });
+    expect(existsSync(file)).toBe(false);
+
+    const late = begin(dataDir);
+    const ended = late.end();
+    await late.begun("Verifying");
+    late.interrupt();
+    expect(await ended).toEqual({
+      code: 130,
+      err: [`${file} was made, but not verified: the verification was stopped.`],
+    });
+    expect((await run(["backup", "verify", file])).code).toBe(0);
   });
 
   test("makes the folder that is named if it is not there yet, with a slash at its end or without", async () => {
@@ -97,7 +129,7 @@ describe("postrider backup", () => {
       writeFileSync(newest, content);
       const { code, err } = await run(["restore", places, "--data-dir", join(folder, "none")]);
       expect(code).toBe(1);
-      expect(err).toContain(`${newest} is not a whole backup: ${words}. Try: the one before it, ${before}.`);
+      expect(err).toContain(`${newest} is not a complete backup: ${words}. Try: the one before it, ${before}.`);
     }
   });
 

@@ -159,7 +159,7 @@ describe("replay failed", () => {
   test.each([
     ["n", "Nothing was replayed."],
     ["", "Nothing was replayed."],
-    [null, "postrider: 101 events match, and nobody confirmed a replay of more than 100. Try: --yes"],
+    [null, "postrider: 101 events match, and a replay of more than 100 needs confirmation. Try: --yes"],
   ])("above 100 events asks; with the answer %p nothing is replayed", async (answer, message) => {
     const { account } = await failing(101);
     const result = await run(account, "replay failed", { answers: answer === null ? [] : [answer] });
@@ -348,7 +348,7 @@ describe("while a replay runs", () => {
     const [{ id }] = await replaysOf(account);
     expect(out).toEqual([summary("running: 3 events; 1 delivered, 2 waiting")]);
     expect(err.at(-1)).toBe(
-      `${id} goes on without you. To follow it: postrider replay show ${id} --follow. To stop it: postrider replay cancel ${id}`,
+      `${id} keeps running. To follow it: postrider replay show ${id} --follow. To stop it: postrider replay cancel ${id}`,
     );
     expect({ last: progress.at(-1), questions }).toEqual({ last: "", questions: [] });
     held.open();

@@ -93,7 +93,7 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     const former = keyIn(folder);
     const { code, out, err } = await rotate(folder);
     expect([code, err]).toEqual([0, ""]);
-    expect(out).toMatch(/^Everything is sealed with the new master key, .*: 5 values anew\./);
+    expect(out).toMatch(/^The master key was replaced, and the new one is in .*; 5 values resealed\./);
     expect(keyIn(folder)).not.toBe(former);
     expect(existsSync(join(folder, "master-key.next"))).toBe(false);
     expect(await seen(folder, shown)).toEqual(shown.before);
@@ -199,7 +199,7 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     })();
     const { code, out, err } = await rotate(folder);
     expect([code, err]).toEqual([0, ""]);
-    expect(out).toMatch(/^Everything is sealed with the new master key, .*: 5 values anew\./);
+    expect(out).toMatch(/^The master key was replaced, and the new one is in .*; 5 values resealed\./);
     isOver = true;
     expect(await statuses).toEqual([202]);
     expect(keyIn(folder)).not.toBe(former);

@@ -184,7 +184,7 @@ describe("postrider tenant", () => {
     });
     expect(await tenant(["delete", id])).toMatchObject({
       code: 1,
-      err: "Nothing was deleted, because nobody confirmed it. Try: --yes",
+      err: "Nothing was deleted: this needs confirmation. Try: --yes",
     });
     const { code, out, questions } = await tenant(["delete", id], [id]);
     expect({ code, out }).toEqual({ code: 0, out: `${id} is deleted.` });

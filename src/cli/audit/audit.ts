@@ -28,7 +28,7 @@ interface AuditPage {
 }
 
 const queryFlags: readonly Flag[] = [
-  { name: "--tenant", value: "ID", doc: "What concerns this account, which need not exist any more." },
+  { name: "--tenant", value: "ID", doc: "Entries about this account, even if it has been deleted." },
   { name: "--action", value: "ACTION", choices: auditActions, doc: "This action alone, such as webhooks.changed." },
   { name: "--from", value: "WHEN", doc: "From then on: `2d` ago, or a time such as 2026-03-01T12:00Z." },
   { name: "--to", value: "WHEN", doc: "Until then, inclusive." },
@@ -71,7 +71,7 @@ const columns = ["at", "account", "action", "by", "address", "detail"];
 
 function forPeople({ entries, total, total_is_exact }: AuditPage, io: Io): string {
   const style = createStyle(io);
-  if (entries.length === 0) return "Nothing is noted.";
+  if (entries.length === 0) return "No entries match.";
   const of = total_is_exact ? count(total) : `more than ${count(total)}`;
   return `${formatTable(columns, entries.map(row), style)}\n${style.faint(`${count(entries.length)} of ${of}.`)}`;
 }

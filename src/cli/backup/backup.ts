@@ -58,6 +58,7 @@ names is not in it.`,
     const { signal, given } = interruptible(io);
     const startedAt = clock.monotonicMs();
     const own = await newIdentityFor(config.backupRecipients);
+    let made: string | null = null;
     try {
       const { manifest, bytes } = await makeBackup({
         dataDir,
@@ -76,6 +77,7 @@ names is not in it.`,
       io.progress("");
       const tookMs = Math.round(clock.monotonicMs() - startedAt);
       const backup = `${place.name.replace(/\/$/, "")}/${file}`;
+      made = backup;
       const verify = async () => {
         const { faults } = await verifyBackup({
           source: place.read(file),
@@ -107,7 +109,11 @@ names is not in it.`,
       return faults === null || faults.length === 0 ? exitCode.ok : exitCode.failed;
     } catch (error) {
       if (!signal.aborted) throw error;
-      io.err("The backup was stopped, and nothing is left of it.");
+      io.err(
+        made === null
+          ? "The backup was stopped. Nothing was kept."
+          : `${made} was made, but not verified: the verification was stopped.`,
+      );
       return signalExitCode[given()];
     } finally {
       io.progress("");
@@ -124,7 +130,7 @@ const tooMany = (to: string, extra: string): UsageError =>
 /** The backup exists all the same, and may be whole. */
 const notVerified = (backup: string) => (error: unknown) => {
   if (!(error instanceof StartupError)) throw error;
-  throw new StartupError(`${backup} was made, and could not be verified: ${error.message}`, { cause: error });
+  throw new StartupError(`${backup} was made, but could not be verified: ${error.message}`, { cause: error });
 };
 
 /** Who can read the backup. If it is encrypted, this process is a recipient too, because it may have to verify it. */

@@ -71,7 +71,7 @@ export async function findBackup(from: string, config: Config): Promise<FoundBac
     staging: config.dataDir,
     leaveFreeBytes: config.minFreeDiskBytes,
   });
-  if (name !== null) return { place, name, from, instead: "another one" };
+  if (name !== null) return { place, name, from, instead: "another backup" };
   const [newest, earlier] = await place.list();
   if (newest === undefined) {
     throw new StartupError(`There is no backup in ${place.name}. Try: the folder that postrider backup was given.`);
@@ -79,7 +79,7 @@ export async function findBackup(from: string, config: Config): Promise<FoundBac
   const path = (backup: StoredBackup) => `${place.name.replace(/\/$/, "")}/${backup.name}`;
   return {
     ...{ place, name: newest.name, from: path(newest) },
-    instead: earlier ? `the one before it, ${path(earlier)}` : "another one",
+    instead: earlier ? `the one before it, ${path(earlier)}` : "another backup",
   };
 }
 

@@ -86,7 +86,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
       return exitCode.ok;
     } catch (error) {
       if (!signal.aborted) throw error;
-      io.err("The restore was stopped, and nothing is left of it.");
+      io.err("The restore was stopped. Nothing was restored.");
       return signalExitCode[given()];
     } finally {
       io.progress("");

@@ -68,9 +68,9 @@ restored.`,
   },
 };
 
-export const faultsText = (from: string, faults: readonly string[], instead = "an earlier one"): string =>
+export const faultsText = (from: string, faults: readonly string[], instead = "an earlier backup"): string =>
   [
     `${from} cannot be relied on:`,
     ...faults.map((fault) => `  ${fault}`),
-    `Try: ${instead}, and make another soon.`,
+    `Try: ${instead}, and make a new one soon.`,
   ].join("\n");

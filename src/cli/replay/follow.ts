@@ -56,7 +56,7 @@ export async function followReplay(id: string, account: Account, { io, clock, js
     if (!(error instanceof Interrupted)) throw error;
     if (latest !== null) print(latest);
     io.err(
-      `${id} goes on without you. To follow it: postrider replay show ${id} --follow. To stop it: postrider replay cancel ${id}`,
+      `${id} keeps running. To follow it: postrider replay show ${id} --follow. To stop it: postrider replay cancel ${id}`,
     );
     return signalExitCode[error.by];
   }

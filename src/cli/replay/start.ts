@@ -145,7 +145,7 @@ async function isConfirmed(selected: number, { kind, fields }: Selection, io: Io
   const answer = await io.ask(`This delivers ${counted(selected, "event")} again, ${receivers}. Continue? [y/N] `);
   if (answer !== null) return /^y(es)?$/i.test(answer.trim());
   throw new StartupError(
-    `${counted(selected, "event")} match, and nobody confirmed a replay of more than ${mostUnconfirmed}. Try: --yes`,
+    `${counted(selected, "event")} match, and a replay of more than ${mostUnconfirmed} needs confirmation. Try: --yes`,
   );
 }
 
