@@ -1,13 +1,12 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { loadConfig } from "../config.ts";
-import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
+import { openDataDir } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { systemClock as clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { compactStore } from "../store/open.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { type EndSignal, exitCode, signalExitCode } from "./io.ts";
+import { refuseUnused } from "./unused-folder.ts";
 
 export const compactCommand: Command = {
   words: ["compact"],
@@ -21,10 +20,7 @@ it is stopped, the database stays as it is.`,
   async run({ flags }, io) {
     const { dataDir: folder, databaseUrl, masterKeyFile } = loadConfig(io.env, flags);
     if (databaseUrl !== null) throw new StartupError(onPostgres);
-    // Creates nothing where there is no data: it would be the wrong folder.
-    if (!(masterKeyFile === null ? masterKeyIsIn(folder) : existsSync(folder))) {
-      throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
-    }
+    refuseUnused(folder, masterKeyFile);
     const ended = new AbortController();
     let given: EndSignal = "SIGTERM";
     void io.nextSignal().then((signal) => {

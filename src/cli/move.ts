@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { loadConfig } from "../config.ts";
 import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
@@ -8,8 +7,10 @@ import { formatDuration } from "../lib/duration.ts";
 import { type MoveProgress, type MoveSummary, moveToPostgres, moveToSqlite } from "../store/move/move.ts";
 import { type Flag, UsageError } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag, noSnapshotFlag } from "./command.ts";
+import { count } from "./count.ts";
 import { type EndSignal, exitCode, signalExitCode } from "./io.ts";
 import { describeUpgrade } from "./prepare.ts";
+import { refuseUnused } from "./unused-folder.ts";
 
 const toFlag: Flag = {
   name: "--to",
@@ -35,10 +36,7 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
     const url = isBack ? databaseUrl : to.url;
     if (url === null)
       throw new UsageError("The way back needs POSTRIDER_DATABASE_URL. Try: set it to the database to leave");
-    // Creates nothing where there is no data: it would be the wrong folder.
-    if (!isBack && !(masterKeyFile === null ? masterKeyIsIn(folder) : existsSync(folder))) {
-      throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
-    }
+    if (!isBack) refuseUnused(folder, masterKeyFile);
     if (isBack && masterKeyFile === null && !masterKeyIsIn(folder)) {
       throw new StartupError(
         `There is no master-key in ${resolve(folder)}, and nothing else can decrypt what is moved. Try: mkdir -p ${folder} && ` +
@@ -106,8 +104,8 @@ function report({ rows, events, compared, miscounted }: MoveSummary, isBack: boo
       ? []
       : [`Counters of ${miscounted.join(", ")} were not what their records say, and were moved as they were.`];
   return [
-    `${grouped(events)} events were moved, ${grouped(rows)} rows in all; counts and checksums agree, and so do ` +
-      `${grouped(compared)} rows that were compared in full.`,
+    `${count(events)} events were moved, ${count(rows)} rows in all; counts and checksums agree, and so do ` +
+      `${count(compared)} rows that were compared in full.`,
     ...counted,
     next,
   ].join("\n");
@@ -118,7 +116,5 @@ export function describeMove({ step, what, done, total, secondsLeft }: MoveProgr
   const left = secondsLeft === null ? "" : `, about ${formatDuration(secondsLeft * 1000)} left`;
   if (step === "checking") return `Checking ${what}${left}`;
   if (step === "indexing") return `Making the index ${what}${left}`;
-  return `Copying ${what}: ${grouped(done)} of ${grouped(total)} rows${left}`;
+  return `Copying ${what}: ${count(done)} of ${count(total)} rows${left}`;
 }
-
-const grouped = (count: number) => String(count).replace(/\B(?=(\d{3})+$)/g, ",");

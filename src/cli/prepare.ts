@@ -12,6 +12,7 @@ import {
   type UpgradeProgress,
   upgradeStore,
 } from "../store/open.ts";
+import { count } from "./count.ts";
 import type { Io } from "./io.ts";
 
 export interface Preparation {
@@ -132,10 +133,8 @@ function createUpgradeReport({ clock, log, io, isWatched }: Pick<Preparation, "c
 /** `Upgrading the database from schema 5 to 6: events 1,200,000 of 2,000,000, about 40 s left`. */
 export function describeUpgrade(progress: UpgradeProgress): string {
   const { fromSchema, toSchema, what, done, total, unit, secondsLeft } = progress;
-  const counted = unit === undefined ? "" : ` ${unit}`;
-  const count = done === null || total === null ? "" : ` ${grouped(done)} of ${grouped(total)}${counted}`;
+  const units = unit === undefined ? "" : ` ${unit}`;
+  const howFar = done === null || total === null ? "" : ` ${count(done)} of ${count(total)}${units}`;
   const left = secondsLeft === null ? "" : `, about ${formatDuration(secondsLeft * 1000)} left`;
-  return `Upgrading the database from schema ${fromSchema} to ${toSchema}: ${what}${count}${left}`;
+  return `Upgrading the database from schema ${fromSchema} to ${toSchema}: ${what}${howFar}${left}`;
 }
-
-const grouped = (count: number) => String(count).replace(/\B(?=(\d{3})+$)/g, ",");

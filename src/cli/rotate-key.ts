@@ -1,7 +1,5 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { loadConfig } from "../config.ts";
-import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
+import { openDataDir } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { type Clock, sleep, systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
@@ -13,6 +11,7 @@ import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { counted } from "./count.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createOperatorClient, runningServer } from "./operator-client.ts";
+import { refuseUnused } from "./unused-folder.ts";
 
 /** `postrider rotate-key`: replaces the master key, through the running server or without one. */
 export const rotateKeyCommand: Command = {
@@ -80,10 +79,7 @@ async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: C
 }
 
 function rotateAlone(folder: string, masterKeyFile: string | null, isJson: boolean, io: Io): number {
-  // Creates nothing where there is no data: it would be the wrong folder.
-  if (!masterKeyIsIn(folder) && !(masterKeyFile !== null && existsSync(folder))) {
-    throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
-  }
+  refuseUnused(folder, masterKeyFile);
   // Holding its lock proves that no server runs on it.
   const dataDir = openDataDir(folder, io.err, { masterKeyFile, isShared: false });
   try {

@@ -1,7 +1,8 @@
 import { formatDuration } from "../../../lib/duration.ts";
+import { count, counted } from "../../count.ts";
 import type { Plan } from "../rig/conduct.ts";
 import { percentile } from "../rig/machine.ts";
-import { counted, grouped, type Pair } from "../rig/report.ts";
+import type { Pair } from "../rig/report.ts";
 import type { CrashFigures, NodesFigures } from "./figures.ts";
 import { nodesSettings } from "./nodes-run.ts";
 import { crashSettings } from "./run.ts";
@@ -13,7 +14,7 @@ export function crashPairs(figures: CrashFigures): Pair[] {
   return [
     [
       "Kills",
-      `${grouped(figures.cycles)} with SIGKILL, ${shortestLifeMs} to ${longestLifeMs} ms after the first event of a life, ` +
+      `${count(figures.cycles)} with SIGKILL, ${shortestLifeMs} to ${longestLifeMs} ms after the first event of a life, ` +
         `${figures.killedStarting} of them during start-up`,
     ],
     [
@@ -24,13 +25,13 @@ export function crashPairs(figures: CrashFigures): Pair[] {
     ],
     [
       "Events",
-      `${grouped(figures.acknowledged)} acknowledged, ${grouped(figures.stored)} stored with ` +
-        `${grouped(figures.records)} records, ${grouped(figures.failed)} of them FAILED at a webhook that refuses everything`,
+      `${count(figures.acknowledged)} acknowledged, ${count(figures.stored)} stored with ` +
+        `${count(figures.records)} records, ${count(figures.failed)} of them FAILED at a webhook that refuses everything`,
     ],
     [
       "Unanswered",
       `${counted(figures.unanswered, "request")} had no response when the server was killed, ` +
-        `${grouped(figures.unansweredStored)} of them stored completely`,
+        `${count(figures.unansweredStored)} of them stored completely`,
     ],
     [
       "Repeated",
@@ -38,17 +39,17 @@ export function crashPairs(figures: CrashFigures): Pair[] {
     ],
     [
       "Deliveries",
-      `${grouped(figures.arrivals)} arrived, ${grouped(figures.verifiedSignatures)} with identical bytes and a valid signature`,
+      `${count(figures.arrivals)} arrived, ${count(figures.verifiedSignatures)} with identical bytes and a valid signature`,
     ],
     [
       "Duplicates",
-      `${grouped(figures.duplicates)}; ${counted(figures.unrecordedAttempts, "attempt")} interrupted by a kill; at most ` +
+      `${count(figures.duplicates)}; ${counted(figures.unrecordedAttempts, "attempt")} interrupted by a kill; at most ` +
         `${figures.worstDuplicates} after one kill, of at most ${figures.mostInFlight} in flight`,
     ],
     [
       "Replays",
       `${replays.begun} started, ${replays.completed} completed, ${replays.interrupted} of them interrupted by a kill ` +
-        `(${replays.interruptedQueueing} partly queued); they redelivered ${grouped(replays.deliveries)} records`,
+        `(${replays.interruptedQueueing} partly queued); they redelivered ${count(replays.deliveries)} records`,
     ],
     [
       "Restart",
@@ -64,7 +65,7 @@ export function nodesPairs(figures: NodesFigures): Pair[] {
   return [
     [
       "Mishaps",
-      `${grouped(figures.cycles)} cycles with ${figures.nodes} nodes: ${counted(kills, "node")} killed, ` +
+      `${count(figures.cycles)} cycles with ${figures.nodes} nodes: ${counted(kills, "node")} killed, ` +
         `${counted(freezes, "pause")} of 1 to 25 s (${longFreezes} of more than 9 s), ` +
         `${counted(databaseKills, "crash", "crashes")} of the database, ${counted(cuts, "connection")} cut`,
     ],
@@ -77,7 +78,7 @@ export function nodesPairs(figures: NodesFigures): Pair[] {
     [
       "Leases",
       `${counted(figures.lateAttempts, "attempt")} recorded beside another one of the same delivery, since a node stood still; ` +
-        `${grouped(figures.overlaps)} began while another one was under way`,
+        `${count(figures.overlaps)} began while another one was under way`,
     ],
     [
       "Takeover",
@@ -86,8 +87,8 @@ export function nodesPairs(figures: NodesFigures): Pair[] {
     ],
     [
       "Quota",
-      `exact to the event: ${grouped(figures.quotaAccepted)} events acknowledged by all nodes at once, ` +
-        `${grouped(figures.quotaUnanswered)} without a response`,
+      `exact to the event: ${count(figures.quotaAccepted)} events acknowledged by all nodes at once, ` +
+        `${count(figures.quotaUnanswered)} without a response`,
     ],
     ["Removals", `${counted(figures.removals, "webhook")} removed during mishaps, and nothing came to them afterwards`],
   ];

@@ -1,8 +1,8 @@
 import { type Command, jsonFlag } from "../../command.ts";
+import { counted } from "../../count.ts";
 import type { Io } from "../../io.ts";
 import { conduct } from "../rig/conduct.ts";
 import { dirFlag, makeFolder, readCount, readSeed, requireFlag, seedFlag } from "../rig/options.ts";
-import { counted } from "../rig/report.ts";
 import { checkSmall } from "./ballast.ts";
 import { diskFullPairs } from "./report.ts";
 import type { DiskFullFigures } from "./run.ts";

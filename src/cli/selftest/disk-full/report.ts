@@ -1,6 +1,7 @@
 import { formatDuration } from "../../../lib/duration.ts";
+import { count, counted } from "../../count.ts";
 import { percentile } from "../rig/machine.ts";
-import { counted, grouped, type Pair } from "../rig/report.ts";
+import type { Pair } from "../rig/report.ts";
 import type { DiskFullFigures } from "./run.ts";
 
 /** The figures of a disk-full test, for people. */
@@ -12,11 +13,11 @@ export function diskFullPairs(figures: DiskFullFigures): Pair[] {
       `${figures.cycles}, filled by ${counted(figures.filling, "event")}; ` +
         `${counted(figures.restarts, "restart")} while the disk was full`,
     ],
-    ["Refusals", `${grouped(figures.refusals)} requests`],
-    ["Events", `${grouped(figures.acknowledged)} more acknowledged, ${grouped(figures.records)} records`],
+    ["Refusals", `${count(figures.refusals)} requests`],
+    ["Events", `${count(figures.acknowledged)} more acknowledged, ${count(figures.records)} records`],
     [
       "Deliveries",
-      `${grouped(figures.arrivals)} arrived, ${grouped(figures.verifiedSignatures)} with identical bytes and a valid ` +
+      `${count(figures.arrivals)} arrived, ${count(figures.verifiedSignatures)} with identical bytes and a valid ` +
         `signature; ${figures.duplicates} repeated after a restart`,
     ],
     ["Held", `${counted(figures.held, "outcome")} of attempts waited in memory until there was space`],

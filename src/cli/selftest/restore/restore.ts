@@ -2,11 +2,12 @@ import { tmpdir } from "node:os";
 import { systemClock as clock } from "../../../lib/clock.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import { type Command, jsonFlag } from "../../command.ts";
+import { count, counted } from "../../count.ts";
 import type { Io } from "../../io.ts";
 import { conduct } from "../rig/conduct.ts";
 import { percentile } from "../rig/machine.ts";
 import { dirFlag, makeFolder, readCount, readSeed, seedFlag } from "../rig/options.ts";
-import { counted, grouped, type Pair } from "../rig/report.ts";
+import type { Pair } from "../rig/report.ts";
 import { createRestoreRun, type RestoreFigures, restoreSettings } from "./run.ts";
 
 const defaultCycles = 20;
@@ -49,23 +50,23 @@ the folder is kept.`,
 const showProgress =
   (total: number, io: Io) =>
   ({ cycles, owed, restored }: RestoreFigures): void =>
-    io.progress(`backup ${cycles} of ${total}, ${counted(restored, "event")} restored, ${grouped(owed)} of them owed`);
+    io.progress(`backup ${cycles} of ${total}, ${counted(restored, "event")} restored, ${count(owed)} of them owed`);
 
 const restorePairs = (figures: RestoreFigures): Pair[] => [
   [
     "Backups",
-    `${grouped(figures.cycles)} under load, in ${formatDuration(percentile(figures.backupMs, 50))} (p50), ` +
-      `${grouped(Math.round(figures.backupBytes / 1024))} KiB in all; ${counted(figures.killedDuring, "server")} killed meanwhile`,
+    `${count(figures.cycles)} under load, in ${formatDuration(percentile(figures.backupMs, 50))} (p50), ` +
+      `${count(Math.round(figures.backupBytes / 1024))} KiB in all; ${counted(figures.killedDuring, "server")} killed meanwhile`,
   ],
   [
     "Events",
-    `${grouped(figures.acknowledged)} acknowledged, ${grouped(figures.owed)} of them before a backup began; ` +
-      `${grouped(figures.restored)} restored with ${grouped(figures.records)} records`,
+    `${count(figures.acknowledged)} acknowledged, ${count(figures.owed)} of them before a backup began; ` +
+      `${count(figures.restored)} restored with ${count(figures.records)} records`,
   ],
   [
     "Deliveries",
-    `${grouped(figures.pending)} were pending in the backups; ${grouped(figures.verifiedSignatures)} arrived with a valid ` +
-      `signature, ${grouped(figures.duplicates)} of them again after a restore`,
+    `${count(figures.pending)} were pending in the backups; ${count(figures.verifiedSignatures)} arrived with a valid ` +
+      `signature, ${count(figures.duplicates)} of them again after a restore`,
   ],
   ["Restores", `verified and in place after ${formatDuration(percentile(figures.restoreMs, 50))} (p50)`],
 ];

@@ -1,5 +1,6 @@
 import { formatDuration } from "../../../lib/duration.ts";
 import { version } from "../../../version.ts";
+import { counted } from "../../count.ts";
 import type { Io } from "../../io.ts";
 import { createStyle } from "../../style.ts";
 import { formatPairs } from "../../table.ts";
@@ -77,10 +78,3 @@ function machinePairs({ hardware, versions, mount, sync }: Machine): Pair[] {
     ["Sync", `4 KiB and fsync: p50 ${sync.p50Ms.toFixed(2)} ms, p99 ${sync.p99Ms.toFixed(2)} ms`],
   ];
 }
-
-/** `12,345` */
-export const grouped = (count: number): string => count.toLocaleString("en-US");
-
-/** `1 fault`, `1,200 faults`. */
-export const counted = (count: number, one: string, many = `${one}s`): string =>
-  `${grouped(count)} ${count === 1 ? one : many}`;
