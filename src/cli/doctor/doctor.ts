@@ -70,7 +70,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
   const running = "value" in server ? server.value : null;
   const looked = "value" in store ? store.value : null;
   const found: readonly (readonly [check: string, found: Found])[] = [
-    ["server", rules.judgeServer(server, version, dataDir)],
+    ["server", rules.judgeServer(server, looked, version, dataDir)],
     ["deliveries", rules.judgeDeliveries(nowMs, looked, running)],
     [
       "disk",
@@ -80,7 +80,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     ],
     ["permissions", rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : [])],
     ["key", rules.judgeKey(inFile ? lookAtMasterKey(config) : null)],
-    ["schema", "value" in store ? rules.judgeSchema(looked) : badInWords(store.failure)],
+    ["schema", "value" in store ? rules.judgeSchema(looked, running !== null) : badInWords(store.failure)],
     ["database", "value" in pages ? rules.judgePages(pages.value) : badInWords(pages.failure)],
     config.checkpoints === "external"
       ? ["litestream", rules.judgeReplication(lookAtReplication(dataDir))]

@@ -18,14 +18,29 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-export function judgeServer(server: Known<RunningServer | null>, version: string, folder: string): Found {
+export function judgeServer(
+  server: Known<RunningServer | null>,
+  store: StoreLook | null,
+  version: string,
+  folder: string,
+): Found {
   if ("failure" in server) return badInWords(server.failure);
   if (server.value === null) return ok(`None runs on ${folder}; what only it knows is left out.`);
   const { url, version: its, uptimeMs } = server.value;
   const words = `${url} has been running for ${formatDuration(uptimeMs)}`;
   if (its === version) return ok(`${words}, version ${its}.`);
-  return warning(`${words}, version ${its}; this program is ${version}.`, "postrider restart, when it suits");
+  return warning(`${words}, version ${its}; this program is ${version}.`, wayTo(store));
 }
+
+/** How a running server becomes this program: a restart hands the database over as it is (`succeedTo`). */
+function wayTo(store: StoreLook | null): string {
+  const { found, known } = store?.schema ?? { found: 0, known: 0 };
+  if (found === known) return "postrider restart, when it suits";
+  return found < known ? upgradeRemedy : "use the server's version of this program";
+}
+
+const upgradeRemedy =
+  "make a backup, then stop the server and start this version (postrider restart does not upgrade a database)";
 
 /** Growth over a shorter time says nothing. */
 const telltaleMs = hourMs;
@@ -162,7 +177,7 @@ export function judgeCertificate(nowMs: number, validTo: number | null): Found {
   return ok(`The certificate fits its key and expires in ${days}.`);
 }
 
-export function judgeSchema(store: StoreLook | null): Found {
+export function judgeSchema(store: StoreLook | null, isRunning: boolean): Found {
   if (store === null) return ok("There is no database yet; the first start makes it.");
   const { backend } = store;
   const { found, known } = store.schema;
@@ -174,8 +189,8 @@ export function judgeSchema(store: StoreLook | null): Found {
   }
   if (found === known) return ok(`${backend}: schema ${found}, that of this program.`);
   return warning(
-    `${backend}: schema ${found}; the next start of this program brings it to ${known}.`,
-    "make a backup, then postrider restart",
+    `${backend}: schema ${found}; starting this version upgrades it to ${known}.`,
+    isRunning ? upgradeRemedy : "make a backup, then start the server",
   );
 }
 

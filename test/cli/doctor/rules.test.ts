@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { BackupFacts, RunningServer, StoreLook } from "../../../src/cli/doctor/facts.ts";
+import type { BackupFacts, Known, RunningServer, StoreLook } from "../../../src/cli/doctor/facts.ts";
 import { badInWords, type Found } from "../../../src/cli/doctor/finding.ts";
 import * as rules from "../../../src/cli/doctor/rules.ts";
 
@@ -22,6 +22,9 @@ const store = (given: Partial<StoreLook> = {}): StoreLook => ({
   ...given,
 });
 
+const older = { schema: { found: 7, known: 29 } };
+const newer = { schema: { found: 30, known: 29 } };
+
 type Row = readonly [what: string, found: () => Found, state: Found["state"], words: string];
 
 const backups = (given: Partial<BackupFacts> = {}): BackupFacts => ({
@@ -29,6 +32,8 @@ const backups = (given: Partial<BackupFacts> = {}): BackupFacts => ({
   history: { latest: null, latestBackup: null, verified: { a: true }, verifiedAt: null },
   ...given,
 });
+const judgedServer = (given: Known<RunningServer | null>, look: StoreLook | null = store()) =>
+  rules.judgeServer(given, look, "1.2.0", "/data");
 const failed = { kind: "verify" as const, name: "a", at: now - hour, tookMs: 1, bytes: 1, error: "no room" };
 const judgedBackups = (given: Partial<BackupFacts>, isPublic = true) =>
   rules.judgeBackups(now, backups(given), isPublic);
@@ -38,10 +43,10 @@ const replication = { logBytes: mib, folder: "/data/.postrider.db-litestream", h
 const dns = { name: "example.com", by: "1.1.1.1", answer: { failure: "name servers failed" }, hasNetwork: true };
 
 const rows: readonly Row[] = [
-  ["no server", () => rules.judgeServer({ value: null }, "1.2.0", "/data"), "ok", "None runs on /data"],
-  ["a server", () => rules.judgeServer({ value: server() }, "1.2.0", "/data"), "ok", "running for 1 d, version 1.2.0"],
-  ["another version", () => rules.judgeServer({ value: server() }, "1.3.0", "/"), "warning", "this program is 1.3.0"],
-  ["a mute server", () => rules.judgeServer({ failure: "Mute. Try: its log." }, "1", "/"), "bad", "Mute."],
+  ["no server", () => judgedServer({ value: null }), "ok", "None runs on /data"],
+  ["a server", () => judgedServer({ value: server() }), "ok", "running for 1 d, version 1.2.0"],
+  ["another version", () => judgedServer({ value: server({ version: "1.1.0" }) }), "warning", "this program is 1.2.0"],
+  ["a mute server", () => judgedServer({ failure: "Mute. Try: its log." }), "bad", "Mute."],
 
   ["a disk with room", () => rules.judgeDisk(disk, server()), "ok", "20 GiB free at /data; the floor is 256 MiB"],
   ["a full disk", () => rules.judgeDisk({ ...disk, freeBytes: mib }, null), "bad", "no events are accepted"],
@@ -115,10 +120,10 @@ const rows: readonly Row[] = [
   ["a certificate that ends soon", () => rules.judgeCertificate(now, now + 13 * day), "warning", "in 13 days"],
   ["an expired certificate", () => rules.judgeCertificate(now, now), "bad", "expired on 2026-03-01"],
 
-  ["no database", () => rules.judgeSchema(null), "ok", "first start"],
-  ["this schema", () => rules.judgeSchema(store()), "ok", "schema 29"],
-  ["an older schema", () => rules.judgeSchema(store({ schema: { found: 7, known: 29 } })), "warning", "to 29"],
-  ["a newer schema", () => rules.judgeSchema(store({ schema: { found: 30, known: 29 } })), "bad", "knows 29"],
+  ["no database", () => rules.judgeSchema(null, false), "ok", "first start"],
+  ["this schema", () => rules.judgeSchema(store(), true), "ok", "schema 29"],
+  ["an older schema", () => rules.judgeSchema(store(older), false), "warning", "upgrades it to 29"],
+  ["a newer schema", () => rules.judgeSchema(store(newer), false), "bad", "knows 29"],
 
   ["whole pages", () => rules.judgePages({ kind: "whole" }), "ok", "whole"],
   ["a large database", () => rules.judgePages({ kind: "skipped", bytes: 3 * gib }), "ok", "--deep"],
@@ -204,12 +209,30 @@ const rows: readonly Row[] = [
   ["mail", () => rules.judgeMail({ operators: ["ops@example.com"] }), "ok", "postrider mail test"],
 ];
 
+const upgrade =
+  "make a backup, then stop the server and start this version (postrider restart does not upgrade a database)";
+
 describe("doctor", () => {
   test.each(rows)("%s", (_, judge, state, words) => {
     const found = judge();
     expect([found.state, found.message]).toEqual([state, expect.stringContaining(words)]);
     // What needs doing says what, and nothing else does.
     expect(found.remedy === null).toBe(state === "ok");
+  });
+
+  const another = { value: server({ version: "1.1.0" }) };
+  test.each<[string, () => Found, string]>([
+    ["of this schema is restarted", () => judgedServer(another), "postrider restart, when it suits"],
+    ["of an earlier schema is stopped and started", () => judgedServer(another, store(older)), upgrade],
+    ["of an earlier schema, too", () => rules.judgeSchema(store(older), true), upgrade],
+    [
+      "that does not run is started",
+      () => rules.judgeSchema(store(older), false),
+      "make a backup, then start the server",
+    ],
+    ["of a later schema stays", () => judgedServer(another, store(newer)), "use the server's version of this program"],
+  ])("a server of another version %s", (_, judge, remedy) => {
+    expect(judge().remedy).toBe(remedy);
   });
 
   test("a sentence of the program is taken apart", () => {
