@@ -34,7 +34,7 @@ export interface Lifecycle {
    * @throws StartupError with what to do
    */
   endRestore(signal: AbortSignal): Promise<boolean>;
-  /** Listens, and starts delivering what is pending. @throws StartupError when the port is taken */
+  /** Listens, and starts delivering what is pending. @throws StartupError when it cannot listen */
   start(): Promise<{ url: string; port: number }>;
   /**
    * Starts nothing new; lets attempts in flight end, and a balancer notice, while requests are still served; then turns

@@ -2,6 +2,7 @@ import type { Api } from "./api.ts";
 import type { Config } from "./config.ts";
 import { StartupError } from "./domain/errors.ts";
 import { createCertificateWatch } from "./http/certificate-watch.ts";
+import { cannotListen, listenFaultOf } from "./http/listen-fault.ts";
 import type { ListenerPause } from "./http/listener-pause.ts";
 import { canSharePorts, steerConnections } from "./http/shared-port.ts";
 import { tlsSuites } from "./http/transport-security.ts";
@@ -13,7 +14,7 @@ import type { Reception } from "./reception.ts";
 
 /** Where the program listens, with the current certificate. */
 export interface Listener {
-  /** @throws StartupError when the port is taken */
+  /** @throws StartupError when it cannot listen there */
   listen(): { hostname: string; port: number };
   /** Keeps all new connections although a successor starts sharing the port. @returns false when this is not possible */
   keepPort(): boolean;
@@ -132,7 +133,7 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
         ...(pair && { tls: { cert: pair.cert, key: pair.key, ciphers: tlsSuites } }),
       });
     } catch (error) {
-      throw cannotListen(port, error);
+      throw refused(port, error);
     }
     // The framework's hooks, one for each listener: they would stop a server that this program stops itself.
     for (const hook of process.listeners("beforeExit")) if (!hooks.includes(hook)) process.off("beforeExit", hook);
@@ -150,15 +151,12 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
     try {
       Bun.listen({ hostname, port: config.port, socket: { data() {} } }).stop(true);
     } catch (error) {
-      throw cannotListen(config.port, error);
+      throw refused(config.port, error);
     }
   }
 
-  const cannotListen = (port: number, error: unknown) =>
-    new StartupError(
-      `The server cannot listen on ${hostname}:${port} (${messageOf(error)}). ` +
-        "Try: stop whatever uses that port, or set POSTRIDER_PORT to another one.",
-    );
+  const refused = (port: number, error: unknown) =>
+    cannotListen("The server", { host: hostname, port, setting: "POSTRIDER_PORT" }, listenFaultOf(error));
 
   /**
    * The predecessor's listener has closed, so this one has the second place, to which the port is already steered; or it

@@ -22,7 +22,7 @@ import type { Reception } from "./reception.ts";
 export interface Server
   extends Pick<Listener, "keepPort" | "reloadCertificate" | "stop" | "underWay">,
     ConnectionShedder {
-  /** @returns the port. @throws StartupError when it is taken */
+  /** @returns the port. @throws StartupError when it cannot listen there */
   listen(): Promise<number>;
   /** The last moment: from now on requests are turned away. */
   turnAway(): void;

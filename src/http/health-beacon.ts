@@ -1,5 +1,5 @@
-import { StartupError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { cannotListen, type ListenFault } from "./listen-fault.ts";
 import type { Readiness } from "./readiness.ts";
 
 /**
@@ -14,7 +14,7 @@ import type { Readiness } from "./readiness.ts";
  * has not cached: on such a disk the probes would still hang, only less often.
  */
 export interface HealthBeacon {
-  /** @returns the port @throws StartupError when it is taken */
+  /** @returns the port @throws StartupError when it cannot listen there */
   start(): Promise<number>;
   /** Reports not ready from now on: the server is stopping. */
   drain(): void;
@@ -39,7 +39,7 @@ export interface HealthOpening {
   readonly shared: SharedArrayBuffer;
 }
 
-export type HealthOpened = { port: number } | { error: string };
+export type HealthOpened = { port: number } | { fault: ListenFault };
 
 const beatMs = 250;
 
@@ -69,19 +69,15 @@ export function createHealthBeacon({ host, port, readiness, clock }: HealthBeaco
       worker = started;
       started.postMessage({ host, port, shared } satisfies HealthOpening);
       return new Promise((resolve, reject) => {
-        const refuse = (reason: string) =>
-          reject(
-            new StartupError(
-              `The health probes cannot listen on ${host}:${port} (${reason}). Try: stop whatever uses that port, or set POSTRIDER_HEALTH_PORT to another one.`,
-            ),
-          );
+        const refuse = (fault: ListenFault) =>
+          reject(cannotListen("The health probes", { host, port, setting: "POSTRIDER_HEALTH_PORT" }, fault));
         started.onmessage = ({ data }: MessageEvent<HealthOpened>) => {
-          if ("error" in data) return refuse(data.error);
+          if ("fault" in data) return refuse(data.fault);
           started.unref();
           beat();
           resolve(data.port);
         };
-        started.onerror = (event) => refuse(event.message);
+        started.onerror = (event) => refuse({ code: "", message: event.message });
       });
     },
     drain() {

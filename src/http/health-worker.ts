@@ -1,8 +1,8 @@
 import { type DomainError, notFound, unavailable } from "../domain/errors.ts";
 import { systemClock } from "../lib/clock.ts";
-import { messageOf } from "../lib/error-message.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { beatsAt, type HealthOpened, type HealthOpening, readinessStates, stateAt } from "./health-beacon.ts";
+import { listenFaultOf } from "./listen-fault.ts";
 
 /** The other end of `health-beacon.ts`. The build names this file as an entry point of its own. */
 declare const self: Worker;
@@ -51,7 +51,7 @@ function open({ host, port, shared }: HealthOpening): HealthOpened {
     });
     return { port: server.port ?? port };
   } catch (error) {
-    return { error: messageOf(error) };
+    return { fault: listenFaultOf(error) };
   }
 }
 

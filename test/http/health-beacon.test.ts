@@ -75,6 +75,8 @@ describe("the probes on a port of their own", () => {
       ...{ host: "127.0.0.1", port: taken.port ?? 0, readiness: async () => null, clock: systemClock },
     });
     stops.push(() => beacon.stop());
-    expect(beacon.start()).rejects.toThrow(/cannot listen on 127\.0\.0\.1:\d+.*Try: .*POSTRIDER_HEALTH_PORT/);
+    await expect(beacon.start()).rejects.toThrow(
+      /cannot listen on 127\.0\.0\.1:\d+ \(the port is in use\)\. Try: .*POSTRIDER_HEALTH_PORT/,
+    );
   });
 });
