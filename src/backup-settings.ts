@@ -1,5 +1,5 @@
 import { Cron } from "croner";
-import { setting, wholeNumber } from "./setting-forms.ts";
+import { itemLike, listOf, optional, orWord, setting, textThat, wholeNumber } from "./setting-forms.ts";
 
 const recipient = /^age1(?:[a-z]+1)?[02-9ac-hj-np-z]{50,}$/;
 
@@ -11,11 +11,10 @@ export const backupSettings = {
     doc: "Folder, or `s3://bucket/prefix` (with the `AWS_…` variables), to which backups go; for `postrider backup` the default of TO.",
     example: "s3://backups/postrider",
     isUrl: true,
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
+    ...optional(
       // With one slash or an invalid bucket name, it would be a folder with a strange name.
-      return /^\w+:/.test(text) && !isBucketUrl(text) ? null : { value: text };
-    },
+      textThat("a folder or s3://bucket/prefix", (text) => !/^\w+:/.test(text) || isBucketUrl(text)),
+    ),
   }),
   backupRecipients: setting({
     env: "POSTRIDER_BACKUP_AGE_RECIPIENT",
@@ -25,36 +24,31 @@ export const backupSettings = {
     // Backups encrypted to the example's key would be lost.
     remedy: "the public key that age-keygen prints, age1…; the line AGE-SECRET-KEY-… stays away from the server",
     mistakenSecret: /AGE-SECRET-KEY-/i,
-    parse: (text): string[] | null => {
-      const keys = text === "" ? [] : text.split(",").map((key) => key.trim());
-      return keys.every((key) => recipient.test(key)) ? keys : null;
-    },
+    ...listOf("public keys of age (age1…)", itemLike(recipient)),
   }),
   backupCron: setting({
     env: "POSTRIDER_BACKUP_CRON",
     default: "",
     doc: "When the server makes a backup, as a cron expression in the machine's time zone; each is verified. Needs POSTRIDER_BACKUP_URL; by hand only when empty.",
     example: "0 3 * * *",
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
-      try {
-        return new Cron(text, { paused: true }).nextRun() === null ? null : { value: text };
-      } catch {
-        return null;
-      }
-    },
+    ...optional(textThat("a cron expression with a time to come", hasNextRun)),
   }),
   backupKeep: setting({
     env: "POSTRIDER_BACKUP_KEEP",
     default: "7",
     doc: "How many of the server's backups are kept; the newest that is known to be whole always is. `none`: no limit.",
     example: "30",
-    parse: (text): { value: number | null } | null => {
-      const value = text === "none" ? null : wholeNumber(text, 1, 10_000);
-      return value === null && text !== "none" ? null : { value };
-    },
+    ...orWord("none", wholeNumber(1, 10_000)),
   }),
 };
+
+function hasNextRun(cron: string): boolean {
+  try {
+    return new Cron(cron, { paused: true }).nextRun() !== null;
+  } catch {
+    return false;
+  }
+}
 
 export const isBucketUrl = (text: string): boolean => /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/.*)?$/.test(text);
 

@@ -1,6 +1,7 @@
 import { StartupError } from "./domain/errors.ts";
+import { shellWord } from "./lib/shell-word.ts";
 import { readGiven } from "./private-files.ts";
-import type { Setting } from "./setting-forms.ts";
+import type { Optional, Setting } from "./setting-forms.ts";
 
 /** Where the value of a setting comes from; later ones override earlier ones. */
 export type Source = "default" | "environment" | "file" | "flag";
@@ -77,16 +78,20 @@ function contentOf(setting: Setting<unknown>, name: string, file: string, warn: 
 function parsed(setting: Setting<unknown>, given: Omit<Given, "value">): Given {
   const value = setting.parse(given.text);
   if (value !== null) return { ...given, value: isOptional(value) ? value.value : value };
-  const { env, example, isSecret, mistakenSecret, remedy = `${env}=${example}` } = setting;
+  const { rule, example, isSecret, mistakenSecret } = setting;
   if (given.file !== null) {
     throw new StartupError(
-      `${given.name} names a file that does not contain a valid value: ${given.file}. Try: a value such as ${example}`,
+      `${given.name} names a file that must contain ${rule}: ${given.file}. Try: a value such as ${example}`,
     );
   }
-  const shown = isSecret || mistakenSecret?.test(given.text) ? "" : `: "${given.text}"`;
-  throw new StartupError(`${given.name ?? env} is not valid${shown}. Try: ${remedy}`);
+  const shown = isSecret || mistakenSecret?.test(given.text) ? "" : `, not "${given.text}"`;
+  throw new StartupError(`${given.name ?? setting.env} must be ${rule}${shown}. Try: ${remedyFor(setting, given)}`);
 }
 
-/** Settings that may be absent wrap their value, so that null can mean "not valid". */
-const isOptional = (value: unknown): value is { value: unknown } =>
+function remedyFor({ env, example, remedy }: Setting<unknown>, { source, name }: Omit<Given, "value">): string {
+  if (remedy !== undefined) return remedy;
+  return source === "flag" ? `${name} ${shellWord(example)}` : `${env}=${shellWord(example)}`;
+}
+
+const isOptional = (value: unknown): value is Optional<unknown> =>
   typeof value === "object" && value !== null && "value" in value;

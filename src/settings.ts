@@ -1,31 +1,52 @@
 import { backupSettings } from "./backup-settings.ts";
 import { pausable } from "./domain/pauses.ts";
-import type { Tier } from "./domain/tenant.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
-import { parseDuration } from "./lib/duration.ts";
 import {
+  anyText,
   byteSize,
-  cidrText,
+  cidrs,
+  databaseUrl,
   defaultDeliveryRates,
   defaultTimeZone,
+  deliveryRates,
+  duration,
+  type Form,
   httpUrl,
-  isDatabaseUrl,
-  isProxyUrl,
-  isSmtpUrl,
-  largestBody,
+  itemLike,
   listOf,
   metricsToken,
   nairaInKobo,
   oneOf,
-  optionalText,
-  plainCidrText,
-  ratesOf,
+  optional,
+  orWord,
+  plainCidrs,
+  proxyUrl,
   retentionAge,
   setting,
+  smtpUrl,
+  textLike,
   timeZone,
   wholeNumber,
   withoutPassword,
 } from "./setting-forms.ts";
+
+const delays: Form<number[]> = {
+  rule: `up to 100 delays, comma-separated, each ${duration().rule}`,
+  parse(text) {
+    const list = listOf("delays", duration().parse).parse(text);
+    return list !== null && list.length > 100 ? null : list;
+  },
+};
+
+const dnsServer = /^(\[[0-9a-fA-F:.]+\]|[0-9.]+)(:\d{1,5})?$|^[0-9a-fA-F:]+$/;
+
+const paystackUrl: Form<string> = {
+  rule: `${httpUrl.rule}; http on loopback only`,
+  parse(text) {
+    const url = httpUrl.parse(text);
+    return url?.startsWith("https:") || (url && isLoopbackHost(new URL(url).hostname)) ? url : null;
+  },
+};
 
 /** Every setting, in the order in which help and documents list them. */
 export const settings = {
@@ -35,7 +56,7 @@ export const settings = {
     default: "127.0.0.1",
     doc: "Address to listen on. Anything other than loopback requires POSTRIDER_PUBLIC_URL.",
     example: "0.0.0.0",
-    parse: (text) => (text === "" || /[\s/]/.test(text) ? null : text),
+    ...textLike("a host name or an IP address", /^[^\s/]+$/),
   }),
   port: setting({
     env: "POSTRIDER_PORT",
@@ -43,32 +64,28 @@ export const settings = {
     default: "8080",
     doc: "Port to listen on; 0 picks a free one.",
     example: "8080",
-    parse: (text) => wholeNumber(text, 0, 65_535),
+    ...wholeNumber(0, 65_535),
   }),
   healthPort: setting({
     env: "POSTRIDER_HEALTH_PORT",
     default: "",
     doc: "Port on which a separate thread answers `/healthz` and `/readyz` over plain HTTP, even while the disk is stuck; none when empty.",
     example: "8081",
-    parse: (text) => {
-      if (text === "") return { value: null };
-      const value = wholeNumber(text, 0, 65_535);
-      return value === null ? null : { value };
-    },
+    ...optional(wholeNumber(0, 65_535)),
   }),
   tlsCert: setting({
     env: "POSTRIDER_TLS_CERT",
     default: "",
     doc: "PEM file with the certificate chain; together with POSTRIDER_TLS_KEY it turns on HTTPS. Reloaded when it changes.",
     example: "/etc/postrider/cert.pem",
-    parse: optionalText,
+    ...anyText,
   }),
   tlsKey: setting({
     env: "POSTRIDER_TLS_KEY",
     default: "",
     doc: "PEM file with the private key of POSTRIDER_TLS_CERT.",
     example: "/etc/postrider/key.pem",
-    parse: optionalText,
+    ...anyText,
   }),
   publicUrl: setting({
     env: "POSTRIDER_PUBLIC_URL",
@@ -77,11 +94,7 @@ export const settings = {
     doc: "Base of every URL that the server gives out; `http://localhost:<port>` when empty. A host that is not loopback switches to public mode.",
     example: "https://relay.example.com",
     isUrl: true,
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
-      const value = httpUrl(text);
-      return value === null ? null : { value };
-    },
+    ...optional(httpUrl),
   }),
   dataDir: setting({
     env: "POSTRIDER_DATA_DIR",
@@ -89,7 +102,7 @@ export const settings = {
     default: "./postrider-data",
     doc: "Folder for the database and the generated secrets; created on the first start with mode 0700.",
     example: "/var/lib/postrider",
-    parse: (text) => (text === "" ? null : text),
+    ...textLike("the path of a folder", /./s),
   }),
   databaseUrl: setting({
     env: "POSTRIDER_DATABASE_URL",
@@ -98,34 +111,28 @@ export const settings = {
     example: "postgres://postrider:secret@db.internal:5432/postrider?sslmode=verify-full",
     isSecret: true,
     masked: withoutPassword,
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
-      return isDatabaseUrl(text) ? { value: text } : null;
-    },
+    ...optional(databaseUrl),
   }),
   checkpoints: setting({
     env: "POSTRIDER_CHECKPOINTS",
     default: "own",
     doc: "`own`: the server copies SQLite's write-ahead log back into the database. `external`: it leaves the log to Litestream, which must be running.",
     example: "external",
-    parse: oneOf("own", "external"),
+    ...oneOf("own", "external"),
   }),
   masterKeyFile: setting({
     env: "POSTRIDER_MASTER_KEY_FILE",
     default: "",
     doc: "File with the master key, 64 hexadecimal digits; `master-key` in the data directory when empty. Servers that share a database need the same one.",
     example: "/run/secrets/postrider-master-key",
-    parse: optionalText,
+    ...anyText,
   }),
   nodeName: setting({
     env: "POSTRIDER_NODE_NAME",
     default: "",
     doc: "Name of this server among those that share the database; the machine's name when empty.",
     example: "relay-1",
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
-      return /^[\w.:-]{1,64}$/.test(text) ? { value: text } : null;
-    },
+    ...optional(textLike("1 to 64 letters, digits, underscores, dots, colons or hyphens", /^[\w.:-]{1,64}$/)),
   }),
   signup: setting({
     env: "POSTRIDER_SIGNUP",
@@ -133,28 +140,28 @@ export const settings = {
     default: "open",
     doc: "`open`: anyone may create an account. `closed`: only the operator may, with `postrider tenant create`.",
     example: "closed",
-    parse: oneOf("open", "closed"),
+    ...oneOf("open", "closed"),
   }),
   allowTargets: setting({
     env: "POSTRIDER_ALLOW_TARGETS",
     default: "",
     doc: "Comma-separated CIDRs that deliveries may reach although they are not public. In public mode, requires closed sign-up.",
     example: "10.1.0.0/16,fd12::/16",
-    parse: listOf(cidrText),
+    ...cidrs,
   }),
   blockTargets: setting({
     env: "POSTRIDER_BLOCK_TARGETS",
     default: "",
     doc: "Comma-separated CIDRs that deliveries must never reach. Overrides POSTRIDER_ALLOW_TARGETS.",
     example: "203.0.113.7,10.96.0.0/12",
-    parse: listOf(plainCidrText),
+    ...plainCidrs,
   }),
   trustedProxies: setting({
     env: "POSTRIDER_TRUSTED_PROXIES",
     default: "",
     doc: "Comma-separated CIDRs of proxies whose X-Forwarded-For is trusted.",
     example: "127.0.0.1/32",
-    parse: listOf(cidrText),
+    ...cidrs,
   }),
   metricsToken: setting({
     env: "POSTRIDER_METRICS_TOKEN",
@@ -162,34 +169,28 @@ export const settings = {
     doc: "Token for the scraper: it reads `/metrics` in public mode and nothing else. At least 24 characters, no spaces. The operator token works too.",
     example: "mt_0123456789abcdef01234567",
     isSecret: true,
-    parse: (text) => (text === "" ? { value: null } : metricsToken(text)),
+    ...optional(metricsToken),
   }),
   retryScheduleMs: setting({
     env: "POSTRIDER_RETRY_SCHEDULE",
     default: "5s,5m,30m,2h,5h,10h,10h",
     doc: "Comma-separated delays between attempts (ms s m h d). N delays make N + 1 attempts.",
     example: "5s,5m,30m",
-    parse: (text) => {
-      const list = listOf(parseDuration)(text);
-      return list !== null && list.length > 100 ? null : list;
-    },
+    ...delays,
   }),
   disableAfterMs: setting({
     env: "POSTRIDER_DISABLE_AFTER",
     default: "5d",
     doc: "A webhook is disabled when every attempt to it has failed for so long (ms s m h d), 12 hours at least, or when it answers three deliveries in a row with 410; `0`: none ever is.",
     example: "5d",
-    parse: (text): { value: number | null } | null => {
-      const value = text === "0" ? null : parseDuration(text);
-      return value === null && text !== "0" ? null : { value };
-    },
+    ...orWord("0", duration()),
   }),
   dnsServers: setting({
     env: "POSTRIDER_DNS_SERVERS",
     default: "",
     doc: "Comma-separated DNS resolvers for deliveries; the system's when empty.",
     example: "1.1.1.1,9.9.9.9:53",
-    parse: listOf((text) => (/^(\[[0-9a-fA-F:.]+\]|[0-9.]+)(:\d{1,5})?$|^[0-9a-fA-F:]+$/.test(text) ? text : null)),
+    ...listOf("IP addresses, each with or without a port", itemLike(dnsServer)),
   }),
   deliveryProxy: setting({
     env: "POSTRIDER_DELIVERY_PROXY",
@@ -198,59 +199,49 @@ export const settings = {
     example: "http://postrider:secret@proxy.internal:3128",
     isSecret: true,
     masked: withoutPassword,
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
-      return isProxyUrl(text) ? { value: text } : null;
-    },
+    ...optional(proxyUrl),
   }),
   extraCaFile: setting({
     env: "POSTRIDER_EXTRA_CA_FILE",
     default: "",
     doc: "PEM file with additional certificate authorities for deliveries and mail.",
     example: "/etc/postrider/ca.pem",
-    parse: optionalText,
+    ...anyText,
   }),
   maxBodyBytes: setting({
     env: "POSTRIDER_MAX_BODY",
     default: "256KiB",
     doc: "Largest body that `POST /v1/ingest` accepts (bytes, KiB or MiB; at most 4MiB).",
     example: "256KiB",
-    parse: (text) => {
-      const size = byteSize(text);
-      return size !== null && size >= 1024 && size <= largestBody ? size : null;
-    },
+    ...byteSize({ least: 1024, most: 4 * 2 ** 20 }),
   }),
   minFreeDiskBytes: setting({
     env: "POSTRIDER_MIN_FREE_DISK",
     default: "256MiB",
     doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off.",
     example: "1GiB",
-    parse: byteSize,
+    ...byteSize(),
   }),
   retentionMs: setting({
     env: "POSTRIDER_RETENTION",
     default: "none",
     doc: "How long events are kept, with their records and attempts, once every delivery has ended (h d, at least 1h); `none`: for ever.",
     example: "90d",
-    parse: retentionAge,
+    ...retentionAge,
   }),
   retentionPayloadsMs: setting({
     env: "POSTRIDER_RETENTION_PAYLOADS",
     default: "none",
     doc: "How long payloads are kept; the events stay, and cannot be replayed (h d, at least 1h). `none`: as long as the events.",
     example: "30d",
-    parse: retentionAge,
+    ...retentionAge,
   }),
   retentionMaxBytes: setting({
     env: "POSTRIDER_RETENTION_MAX_BYTES",
     default: "none",
     doc: "Size of the SQLite database (MiB or GiB, at least 64MiB) above which the oldest events go, once every delivery has ended; `none`: any size.",
     example: "20GiB",
-    parse: (text): { value: number | null } | null => {
-      if (text === "none") return { value: null };
-      const value = byteSize(text);
-      return value === null || value < 64 * 2 ** 20 ? null : { value };
-    },
+    ...orWord("none", byteSize({ least: 64 * 2 ** 20 })),
   }),
   ...backupSettings,
   webhookConcurrency: setting({
@@ -258,41 +249,35 @@ export const settings = {
     default: "16",
     doc: "Maximum number of concurrent deliveries to one webhook.",
     example: "16",
-    parse: (text) => wholeNumber(text, 1, 512),
+    ...wholeNumber(1, 512),
   }),
   deliveryRates: setting({
     env: "POSTRIDER_DELIVERY_RATE",
     default: defaultDeliveryRates,
     doc: "Maximum delivery attempts per second for an account, by tier, in public mode; `none`: no limit. An idle account may burst ten seconds' worth; anything above the limit waits. Tiers not listed keep their default.",
     example: "free=50,pro=1000,enterprise=none",
-    parse: (text) => {
-      const given = ratesOf(text);
-      return given && ({ ...ratesOf(defaultDeliveryRates), ...given } as Record<Tier, number | null>);
-    },
+    ...deliveryRates,
   }),
   bulkReplaysPerDay: setting({
     env: "POSTRIDER_REPLAYS_PER_DAY",
     default: "100",
     doc: "Maximum number of bulk replays that an account may start in 24 hours, in public mode; `none`: no limit.",
     example: "100",
-    parse: (text): { value: number | null } | null => {
-      const value = text === "none" ? null : wholeNumber(text, 1, 10_000);
-      return value === null && text !== "none" ? null : { value };
-    },
+    ...orWord("none", wholeNumber(1, 10_000)),
   }),
   paused: setting({
     env: "POSTRIDER_PAUSED",
     default: "",
     doc: "`deliveries`, `charges` or both, comma-separated: the server runs and accepts events, but holds these back until `postrider resume`. For restored and cloned servers; `serve --paused` pauses both. Takes effect again at every start.",
     example: "deliveries,charges",
-    parse: listOf(oneOf(...pausable)),
+    ...listOf(`${pausable.join(", ")} or both`, oneOf(...pausable).parse),
   }),
   payments: setting({
     env: "POSTRIDER_PAYMENTS",
     default: "auto",
     doc: "`paystack`, `sandbox` (built in, no real money) or `off`. `auto`: Paystack if its key is set, otherwise the sandbox in local mode, otherwise off.",
     example: "sandbox",
-    parse: oneOf("auto", "paystack", "sandbox", "off"),
+    ...oneOf("auto", "paystack", "sandbox", "off"),
   }),
   paystackSecretKeys: setting({
     env: "POSTRIDER_PAYSTACK_SECRET_KEY",
@@ -301,7 +286,7 @@ export const settings = {
     example: "sk_test_0123456789abcdef",
     isSecret: true,
     sells: true,
-    parse: listOf((text) => (/^sk_(?:test|live)_\w{4,100}$/.test(text) ? text : null)),
+    ...listOf("secret keys of Paystack (sk_test_… or sk_live_…)", itemLike(/^sk_(?:test|live)_\w{4,100}$/)),
   }),
   paystackUrl: setting({
     env: "POSTRIDER_PAYSTACK_URL",
@@ -310,10 +295,7 @@ export const settings = {
     example: "https://api.paystack.co",
     isUrl: true,
     sells: true,
-    parse: (text) => {
-      const url = httpUrl(text);
-      return url?.startsWith("https:") || (url && isLoopbackHost(new URL(url).hostname)) ? url : null;
-    },
+    ...paystackUrl,
   }),
   billingTimeZone: setting({
     env: "POSTRIDER_BILLING_TZ",
@@ -321,7 +303,7 @@ export const settings = {
     doc: "Time zone in which the days of a subscription are counted; it is charged at 12:00 local time on the last day of the month.",
     example: "Africa/Lagos",
     sells: true,
-    parse: timeZone,
+    ...timeZone,
   }),
   proPriceKobo: setting({
     env: "POSTRIDER_PRICE_PRO",
@@ -329,7 +311,7 @@ export const settings = {
     doc: "Monthly price of the pro plan, in NGN.",
     example: "15000",
     sells: true,
-    parse: nairaInKobo,
+    ...nairaInKobo,
   }),
   businessPriceKobo: setting({
     env: "POSTRIDER_PRICE_BUSINESS",
@@ -337,7 +319,7 @@ export const settings = {
     doc: "Monthly price of the business plan, in NGN.",
     example: "60000.50",
     sells: true,
-    parse: nairaInKobo,
+    ...nairaInKobo,
   }),
   smtpUrl: setting({
     env: "POSTRIDER_SMTP_URL",
@@ -346,27 +328,26 @@ export const settings = {
     example: "smtp://postrider:secret@mail.example.com:587",
     isSecret: true,
     masked: withoutPassword,
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
-      return isSmtpUrl(text) ? { value: text } : null;
-    },
+    ...optional(smtpUrl),
   }),
   mailFrom: setting({
     env: "POSTRIDER_MAIL_FROM",
     default: "",
     doc: "Sender of the mails, an address or `Name <address>`; together with POSTRIDER_SMTP_URL.",
     example: "Postrider <postrider@example.com>",
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
-      return /^(?:[^<>"\r\n]{1,100} <[^\s@<>]+@[^\s@<>]+>|[^\s@<>]+@[^\s@<>]+)$/.test(text) ? { value: text } : null;
-    },
+    ...optional(
+      textLike(
+        "an e-mail address, or a name with one in <>",
+        /^(?:[^<>"\r\n]{1,100} <[^\s@<>]+@[^\s@<>]+>|[^\s@<>]+@[^\s@<>]+)$/,
+      ),
+    ),
   }),
   operatorMail: setting({
     env: "POSTRIDER_OPERATOR_MAIL",
     default: "",
     doc: "Comma-separated addresses that are told when a backup fails, the disk is low or the queue keeps growing.",
     example: "ops@example.com",
-    parse: listOf((text) => (/^[^\s@<>]+@[^\s@<>]+$/.test(text) ? text : null)),
+    ...listOf("e-mail addresses", itemLike(/^[^\s@<>]+@[^\s@<>]+$/)),
   }),
   logLevel: setting({
     env: "POSTRIDER_LOG_LEVEL",
@@ -374,7 +355,7 @@ export const settings = {
     default: "info",
     doc: "`debug`, `info`, `warn` or `error`.",
     example: "info",
-    parse: oneOf("debug", "info", "warn", "error"),
+    ...oneOf("debug", "info", "warn", "error"),
   }),
   logFormat: setting({
     env: "POSTRIDER_LOG_FORMAT",
@@ -382,7 +363,7 @@ export const settings = {
     default: "auto",
     doc: "`json`: one object per line. `text`: human-readable. `auto`: text on a terminal, json elsewhere.",
     example: "json",
-    parse: oneOf("auto", "json", "text"),
+    ...oneOf("auto", "json", "text"),
   }),
 };
 
@@ -398,7 +379,7 @@ export const clientSettings = {
     doc: "Address of the server.",
     example: "https://relay.example.com",
     isUrl: true,
-    parse: httpUrl,
+    ...httpUrl,
   }),
   login: setting({
     env: "POSTRIDER_LOGIN",
@@ -406,7 +387,7 @@ export const clientSettings = {
     default: "",
     doc: "Account to sign in to: its tenant id or, above the free tier, its e-mail address.",
     example: "t5k2m8q0w3r7xa",
-    parse: optionalText,
+    ...anyText,
   }),
   password: setting({
     env: "POSTRIDER_PASSWORD",
@@ -414,7 +395,7 @@ export const clientSettings = {
     doc: "Password of the account; prompted for on the terminal when empty. Not a flag, because other users of the machine can see those.",
     example: "Corr3ct#Horse",
     isSecret: true,
-    parse: optionalText,
+    ...anyText,
   }),
   token: setting({
     env: "POSTRIDER_TOKEN",
@@ -422,7 +403,7 @@ export const clientSettings = {
     doc: "Session token from an earlier login, instead of login and password.",
     example: "eyJhbGciOiJIUzI1NiJ9.e30.signature",
     isSecret: true,
-    parse: optionalText,
+    ...anyText,
   }),
   apiKey: setting({
     env: "POSTRIDER_API_KEY",
@@ -430,7 +411,6 @@ export const clientSettings = {
     doc: "API key to send with; without it, `send` signs in and uses the account's, or prompts for one.",
     example: "svc_sk_0123456789abcdefghijABCDEFGHIJ0123456789",
     isSecret: true,
-    parse: (text): { value: string | null } | null =>
-      text === "" || /^svc_sk_\w+$/.test(text) ? { value: text || null } : null,
+    ...optional(textLike("an API key (svc_sk_…)", /^svc_sk_\w+$/)),
   }),
 };

@@ -1,6 +1,7 @@
 /** Durations as settings spell them (rules, section 1) and as people read them. */
 
-const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** From small to large. */
+export const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /** The longest duration that a setting may have, ten years: anything longer is a typo. */
 export const longestDurationMs = 3650 * unitMs.d;

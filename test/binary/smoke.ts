@@ -100,7 +100,8 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
 
   async "a malformed setting"({ run }) {
     const { code, err } = await run("serve", { POSTRIDER_PORT: "http" });
-    const expected = 'postrider: POSTRIDER_PORT is not valid: "http". Try: POSTRIDER_PORT=8080\n';
+    const expected =
+      'postrider: POSTRIDER_PORT must be a whole number from 0 to 65535, not "http". Try: POSTRIDER_PORT=8080\n';
     expectThat(code === 1 && err === expected, "one line and exit code 1", { code, err });
   },
 

@@ -97,11 +97,11 @@ describe("loadConfig", () => {
 
   test("neither an identity of age nor somebody else's key comes of a recipient that is none", () => {
     for (const [given, shown] of [
-      ["age1abc", ': "age1abc"'],
+      ["age1abc", ', not "age1abc"'],
       ["AGE-SECRET-KEY-1QQQ", ""],
     ]) {
       expect(refusalOf({ POSTRIDER_BACKUP_AGE_RECIPIENT: given ?? "" })).toBe(
-        `POSTRIDER_BACKUP_AGE_RECIPIENT is not valid${shown}. Try: the public key that age-keygen prints, age1…; ` +
+        `POSTRIDER_BACKUP_AGE_RECIPIENT must be public keys of age (age1…), comma-separated${shown}. Try: the public key that age-keygen prints, age1…; ` +
           "the line AGE-SECRET-KEY-… stays away from the server",
       );
     }
@@ -164,7 +164,7 @@ describe("variables of a container platform", () => {
   });
 
   test("a port that is neither is refused as before", () => {
-    expect(refusalOf({ POSTRIDER_PORT: "http://10.96.0.12" })).toStartWith("POSTRIDER_PORT is not valid");
+    expect(refusalOf({ POSTRIDER_PORT: "http://10.96.0.12" })).toStartWith("POSTRIDER_PORT must be a whole number");
   });
 });
 
@@ -239,7 +239,7 @@ describe("a setting from a file", () => {
     "%p is no metrics token, and is not shown",
     (text) => {
       for (const refusal of [refusalOf({ POSTRIDER_METRICS_TOKEN: text }), refusalOf({ [variable]: fileWith(text) })]) {
-        expect(refusal).toMatch(/^POSTRIDER_METRICS_TOKEN.* valid.* Try: /);
+        expect(refusal).toMatch(/^POSTRIDER_METRICS_TOKEN.* 24 to 512 printable .* Try: /);
         expect(refusal).not.toContain(text);
       }
     },
@@ -278,7 +278,7 @@ describe("a setting from a file", () => {
   });
 });
 
-describe("a malformed setting names itself and shows a valid value", () => {
+describe("a malformed setting names itself, its rule and a valid value", () => {
   test.each([
     ["POSTRIDER_HOST", ""],
     ["POSTRIDER_HOST", "a b"],
@@ -331,13 +331,35 @@ describe("a malformed setting names itself and shows a valid value", () => {
     ["POSTRIDER_LOG_LEVEL", "verbose"],
     ["POSTRIDER_LOG_FORMAT", "xml"],
   ])("%s=%p", (name, value) => {
-    const { example } = Object.values(settings).find(({ env }) => env === name) ?? { example: "" };
-    expect(refusalOf({ [name]: value })).toBe(`${name} is not valid: "${value}". Try: ${name}=${example}`);
+    const { rule, example } = Object.values(settings).find(({ env }) => env === name) ?? {};
+    expect(refusalOf({ [name]: value })).toBe(`${name} must be ${rule}, not "${value}". Try: ${name}=${example}`);
+  });
+
+  test.each([
+    ["POSTRIDER_LOG_LEVEL", "trace", "debug, info, warn or error"],
+    ["POSTRIDER_PORT", "99999", "a whole number from 0 to 65535"],
+    ["POSTRIDER_MAX_BODY", "10MB", "a whole number of bytes, KiB, MiB or GiB, from 1KiB to 4MiB"],
+    ["POSTRIDER_RETENTION_MAX_BYTES", "1MiB", "none or a whole number of bytes, KiB, MiB or GiB, at least 64MiB"],
+    ["POSTRIDER_DELIVERY_RATE", "gold=1", "its rate none or a whole number from 1 to 100000"],
+  ])("%s=%s is told the rule: %s", (name, value, rule) => {
+    expect(refusalOf({ [name]: value })).toContain(`${rule}, not "${value}". Try: ${name}=`);
+  });
+
+  test("an example that a shell would take apart is in quotes", () => {
+    expect(refusalOf({ POSTRIDER_BACKUP_CRON: "at three" })).toEndWith("Try: POSTRIDER_BACKUP_CRON='0 3 * * *'");
   });
 
   test("a flag is named by its flag", () => {
-    expect(refusalOf({}, { "--port": "x" })).toStartWith('--port is not valid: "x". Try: ');
+    expect(refusalOf({}, { "--port": "x" })).toEndWith(', not "x". Try: --port 8080');
   });
+
+  test.each([...Object.values(settings), ...Object.values(clientSettings)].map((one) => [one.env, one] as const))(
+    "the rule of %s has the limits that the help names",
+    (_, { doc, rule }) => {
+      const limits = [...doc.matchAll(/at (?:least|most) (\w+)/gi)].map(([, limit = ""]) => limit);
+      expect(limits.filter((limit) => !rule.includes(limit))).toEqual([]);
+    },
+  );
 
   const password = "s3cret-of-the-database";
   test.each([
@@ -353,7 +375,7 @@ describe("a malformed setting names itself and shows a valid value", () => {
     if (taken) expect(load({ POSTRIDER_DATABASE_URL: url }).databaseUrl).toBe(url);
     else {
       const refusal = refusalOf({ POSTRIDER_DATABASE_URL: url });
-      expect(refusal).toStartWith("POSTRIDER_DATABASE_URL is not valid. Try: POSTRIDER_DATABASE_URL=postgres://");
+      expect(refusal).toStartWith("POSTRIDER_DATABASE_URL must be postgres://");
       expect(refusal).not.toContain(password);
     }
   });
@@ -444,7 +466,7 @@ describe("payments", () => {
 
   test("a key that is not valid is not shown", () => {
     const refusal = refusalOf({ POSTRIDER_PAYSTACK_SECRET_KEY: "pk_live_0123456789abcdef" });
-    expect(refusal).toContain("POSTRIDER_PAYSTACK_SECRET_KEY is not valid");
+    expect(refusal).toContain("POSTRIDER_PAYSTACK_SECRET_KEY must be secret keys of Paystack");
     expect(refusal).not.toContain("pk_live");
   });
 
@@ -495,7 +517,7 @@ describe("the settings of clients", () => {
 
   test("a key that is not valid is not shown", () => {
     expect(() => loadClient({ POSTRIDER_API_KEY: "sk_live_secret" })).toThrow(
-      "POSTRIDER_API_KEY is not valid. Try: POSTRIDER_API_KEY=svc_sk_",
+      "POSTRIDER_API_KEY must be an API key (svc_sk_…). Try: POSTRIDER_API_KEY=svc_sk_",
     );
   });
 });

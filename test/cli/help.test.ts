@@ -105,7 +105,7 @@ describe("what the operator can mend is one line on standard error", () => {
     ["serv", 2, 'postrider: There is no command "serv". Try: postrider serve'],
     ["tenant set-tier t1 por", 2, 'postrider: "por" is not a tier. Try: pro'],
     ["tenant create --tier gold", 2, 'postrider: "gold" is not a tier. Try: free, pro, business, enterprise'],
-    ["serve --port x", 1, 'postrider: --port is not valid: "x". Try: '],
+    ["serve --port x", 1, 'postrider: --port must be a whole number from 0 to 65535, not "x". Try: --port 8080'],
     [
       "tenant list --data-dir /nowhere",
       1,

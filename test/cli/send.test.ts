@@ -178,7 +178,10 @@ describe("the key", () => {
 
   test.each([
     [{}, "No API key to send with. Try: POSTRIDER_API_KEY="],
-    [{ POSTRIDER_API_KEY: "sk_live_1" }, "POSTRIDER_API_KEY is not valid. Try: POSTRIDER_API_KEY=svc_sk_"],
+    [
+      { POSTRIDER_API_KEY: "sk_live_1" },
+      "POSTRIDER_API_KEY must be an API key (svc_sk_…). Try: POSTRIDER_API_KEY=svc_sk_",
+    ],
     [{ POSTRIDER_API_KEY: "svc_sk_1" }, "Authorization must be `Bearer <API key>` with an active key"],
     [{ POSTRIDER_LOGIN: "t1", POSTRIDER_PASSWORD: "Wr0ng#password" }, "loginId or password is wrong. Try: check"],
   ] as [Record<string, string>, string][])("with %p it ends with 1", async (env, start) => {
@@ -489,7 +492,11 @@ describe("what is typed wrong is one line", () => {
     [["--file", "/nowhere.json"], 1, "/nowhere.json cannot be read. Try: "],
     [["{}", "--retry-for", "soon"], 2, '--retry-for must be a duration, not "soon". Try: --retry-for 2m'],
     [["{}", "--concurrency", "17"], 2, "--concurrency must be 1 to 16. Try: --concurrency 4"],
-    [["{}", "--server", "relay"], 1, '--server is not valid: "relay". Try: POSTRIDER_URL=https://relay.example.com'],
+    [
+      ["{}", "--server", "relay"],
+      1,
+      '--server must be an http or https URL without a path, query or user name, not "relay". Try: --server https://relay.',
+    ],
   ] as [string[], number, string][])("send %p", async (words, code, start) => {
     const result = await refusal(words);
     expect(result).toMatchObject({ code, out: [] });

@@ -103,7 +103,7 @@ describe("postrider config", () => {
     [
       "a malformed setting",
       { POSTRIDER_PORT: "http" },
-      'POSTRIDER_PORT is not valid: "http". Try: POSTRIDER_PORT=8080',
+      'POSTRIDER_PORT must be a whole number from 0 to 65535, not "http". Try: POSTRIDER_PORT=8080',
     ],
     ["a public listener without its address", { POSTRIDER_HOST: "0.0.0.0" }, "POSTRIDER_HOST=0.0.0.0 accepts"],
     [

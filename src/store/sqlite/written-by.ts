@@ -3,6 +3,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
+import { shellWord } from "../../lib/shell-word.ts";
 import { version } from "../../version.ts";
 
 /**
@@ -84,7 +85,7 @@ function wayBack(
   const needs = ofSnapshot > known ? `, with a version that knows schema ${ofSnapshot}` : "";
   const file = basename(path);
   const commands = [
-    `cd ${quoted(dirname(path))}`,
+    `cd ${shellWord(dirname(path))}`,
     `mv ${file} ${file}.v${found}`,
     `rm -f ${file}-wal ${file}-shm`,
     `mv ${basename(snapshot)} ${file}`,
@@ -100,6 +101,3 @@ export function realPath(path: string): string {
     return path;
   }
 }
-
-/** Quoted for a shell. */
-const quoted = (path: string) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`);

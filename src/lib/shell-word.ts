@@ -1,0 +1,3 @@
+/** A text as one word of a POSIX shell: in quotes only where it needs them. */
+export const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
