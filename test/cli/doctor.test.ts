@@ -140,7 +140,8 @@ test("postrider doctor asks the server that runs, and reads its database beside 
   await server.stop();
 });
 
-test("postrider doctor makes nothing where there is nothing", async () => {
+test("postrider doctor makes and judges nothing where there is nothing", async () => {
   const { code, of } = await doctor("/nonexistent/postrider");
   expect([code, of("disk")?.state]).toEqual([1, "bad"]);
+  expect(of("permissions")?.message).toStartWith("Not checked");
 });

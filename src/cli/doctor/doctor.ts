@@ -78,7 +78,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
         ? rules.judgeDisk(disk.value, running)
         : bad(`${dataDir} cannot be read (${disk.failure}).`, "name the server's folder with --data-dir"),
     ],
-    ["permissions", rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : [])],
+    ["permissions", rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : null)],
     ["key", rules.judgeKey(inFile ? lookAtMasterKey(config) : null)],
     ["schema", "value" in store ? rules.judgeSchema(looked, running !== null) : badInWords(store.failure)],
     ["database", "value" in pages ? rules.judgePages(pages.value) : badInWords(pages.failure)],

@@ -70,8 +70,9 @@ export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: 
   return lastsMs < soonMs || freeBytes < 2 * floorBytes ? warning(sentence, remedy) : ok(sentence);
 }
 
-/** @param exposed sentences with "Try:" */
-export function judgePermissions(exposed: readonly string[]): Found {
+/** @param exposed sentences with "Try:"; null: there is no data directory that can be read */
+export function judgePermissions(exposed: readonly string[] | null): Found {
+  if (exposed === null) return ok("Not checked, because the data directory cannot be read.");
   const [first, ...others] = exposed;
   if (first === undefined) return ok("The data directory and what is in it belong to one user alone.");
   const found = badInWords(first);

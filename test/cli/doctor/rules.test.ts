@@ -67,6 +67,7 @@ const rows: readonly Row[] = [
     ...(["ok", "20 GiB free at /data; the"] as const),
   ],
 
+  ["files that cannot be seen", () => rules.judgePermissions(null), "ok", "Not checked"],
   ["closed files", () => rules.judgePermissions([]), "ok", "one user alone"],
   [
     "open files",
