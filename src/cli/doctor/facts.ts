@@ -48,8 +48,8 @@ export interface ReplicationFacts {
 export interface BackupFacts {
   /** Null: none is configured. */
   readonly place: string | null;
-  /** The longest time between two scheduled backups; null without a schedule. */
-  readonly everyMs: number | null;
+  /** When the last but one of the scheduled backups was due; null without a schedule that old. */
+  readonly lastButOneDueAt: number | null;
   readonly stored: Known<readonly StoredBackup[]>;
   readonly history: BackupHistory;
 }

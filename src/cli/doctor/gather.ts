@@ -167,8 +167,6 @@ export function lookAtReplication(dataDir: string): ReplicationFacts | null {
 }
 
 const listWithinMs = 10_000;
-/** The longest pause is taken from this many upcoming runs, to cover weekdays and weekends. */
-const runsLookedAt = 8;
 
 export async function lookAtBackups(config: Config, clock: Clock): Promise<BackupFacts> {
   const { dataDir, backupUrl: url, backupCron, s3 } = config;
@@ -184,14 +182,13 @@ export async function lookAtBackups(config: Config, clock: Clock): Promise<Backu
   };
   return {
     place: url,
-    everyMs: backupCron === null ? null : longestPause(backupCron),
+    lastButOneDueAt: backupCron === null ? null : lastButOneRun(backupCron, clock.now()),
     stored: await know(list),
     history,
   };
 }
 
-function longestPause(cron: string): number | null {
-  const runs = new Cron(cron, { paused: true }).nextRuns(runsLookedAt).map((run) => run.getTime());
-  const pauses = runs.slice(1).map((run, index) => run - (runs[index] ?? run));
-  return pauses.length === 0 ? null : Math.max(...pauses);
+function lastButOneRun(cron: string, nowMs: number): number | null {
+  const [, lastButOne] = new Cron(cron, { paused: true }).previousRuns(2, new Date(nowMs));
+  return lastButOne?.getTime() ?? null;
 }

@@ -260,7 +260,7 @@ const staleMs = 7 * dayMs;
 /** @param backups null: the data is in PostgreSQL */
 export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPublic: boolean): Found {
   if (backups === null) return ok("The data is in PostgreSQL, whose backups are not looked at.");
-  const { place, everyMs, stored, history } = backups;
+  const { place, lastButOneDueAt, stored, history } = backups;
   if (place === null) {
     if (!isPublic) return ok("None are set up.");
     return warning(
@@ -283,11 +283,9 @@ export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPubli
   const isWhole = history.verified[newest.name];
   const words = `The newest backup at ${place} is ${formatDuration(ageMs)} old`;
   if (isWhole === false) return bad(`${words}, and is not whole.`, "postrider backup --verify");
-  if (everyMs !== null && ageMs > 2 * everyMs) {
-    return bad(
-      `${words}, and its schedule makes one every ${formatDuration(everyMs)}.`,
-      "look for backup.failed in the log",
-    );
+  // The last one may still be under way.
+  if (lastButOneDueAt !== null && newest.createdAt < lastButOneDueAt) {
+    return bad(`${words}, and at least two scheduled since are missing.`, "look for backup.failed in the log");
   }
   if (ageMs > staleMs) return warning(`${words}.`, "postrider backup, or POSTRIDER_BACKUP_CRON to have them made");
   return ok(`${words}${isWhole ? ", and was verified" : ""}.`);

@@ -28,7 +28,11 @@ const newer = { schema: { found: 30, known: 29 } };
 type Row = readonly [what: string, found: () => Found, state: Found["state"], words: string];
 
 const backups = (given: Partial<BackupFacts> = {}): BackupFacts => ({
-  ...{ place: "/backup", everyMs: day, stored: { value: [{ name: "a", bytes: 1, createdAt: now - hour }] } },
+  ...{
+    place: "/backup",
+    lastButOneDueAt: now - day,
+    stored: { value: [{ name: "a", bytes: 1, createdAt: now - hour }] },
+  },
   history: { latest: null, latestBackup: null, verified: { a: true }, verifiedAt: null },
   ...given,
 });
@@ -164,10 +168,11 @@ const rows: readonly Row[] = [
   ["a backup", () => judgedBackups({}), "ok", "1 h old, and was verified"],
   ["a place without one", () => judgedBackups({ stored: { value: [] } }), "bad", "no backup at /backup"],
   ["a place that is away", () => judgedBackups({ stored: { failure: "Away. Try: x." } }), "bad", "Away."],
-  ["a missed schedule", () => judgedBackups({ everyMs: 20 * minute }), "bad", "makes one every 20 min"],
+  ["a missed schedule", () => judgedBackups({ lastButOneDueAt: now - 20 * minute }), "bad", "two scheduled since"],
   [
     "an old one made by hand",
-    () => judgedBackups({ everyMs: null, stored: { value: [{ name: "a", bytes: 1, createdAt: now - 8 * day }] } }),
+    () =>
+      judgedBackups({ lastButOneDueAt: null, stored: { value: [{ name: "a", bytes: 1, createdAt: now - 8 * day }] } }),
     ...(["warning", "8 d old"] as const),
   ],
   [
