@@ -38,6 +38,7 @@ const lookAgainMs = 5 * 60_000;
 
 export function createDiscovery({ store, clock, log, onFound, onEnd }: DiscoveryDeps): Discovery {
   let cancelPoll = () => {};
+  let cancelLook = () => {};
   let stopped = false;
   let lookedAt = 0;
   let seenUntil = 0;
@@ -58,7 +59,8 @@ export function createDiscovery({ store, clock, log, onFound, onEnd }: Discovery
 
   function lookLater(error: unknown): void {
     logFailure(error);
-    clock.after(retryMs, look);
+    cancelLook();
+    if (!stopped) cancelLook = clock.after(retryMs, look);
   }
 
   async function poll(): Promise<void> {
@@ -91,6 +93,7 @@ export function createDiscovery({ store, clock, log, onFound, onEnd }: Discovery
     stop() {
       stopped = true;
       cancelPoll();
+      cancelLook();
     },
   };
 }

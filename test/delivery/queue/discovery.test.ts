@@ -114,6 +114,37 @@ describe("discovery", () => {
     expect(asked).toEqual(["all"]);
   });
 
+  test("gives up a look that failed once it is stopped", async () => {
+    const { clock, asked, table, discovery, pass } = setUp({ isShared: false });
+    table.fault = away;
+    discovery.look();
+    await rest();
+    discovery.stop();
+    expect(clock.timers).toBe(0);
+    table.fault = null;
+    await pass(2);
+    expect(asked).toEqual([]);
+  });
+
+  test("does not repeat a look that fails as it is stopped", async () => {
+    const { clock, table, discovery } = setUp({ isShared: false });
+    table.fault = away;
+    discovery.look();
+    discovery.stop();
+    await rest();
+    expect(clock.timers).toBe(0);
+  });
+
+  test("repeats only one of several looks that failed", async () => {
+    const { asked, table, discovery, pass } = setUp({ isShared: false });
+    table.fault = away;
+    for (let i = 0; i < 3; i++) discovery.look();
+    await rest();
+    table.fault = null;
+    await pass(3);
+    expect(asked).toEqual(["all"]);
+  });
+
   test("asks nothing more once it is stopped", async () => {
     const { clock, asked, discovery, pass } = setUp({ isShared: true });
     await discovery.start();
