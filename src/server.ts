@@ -58,7 +58,9 @@ export function createServer(deps: ServerDeps): Server {
   const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const transportHeaders = transportHeadersOf(config);
   let draining = false;
-  let moving = false;
+  /** To a listener with another certificate, for some seconds, and to a successor, for good. */
+  let changesListener = false;
+  let isSucceeded = false;
 
   metrics.expect(endpoints);
   const respond = createResponder({
@@ -88,7 +90,7 @@ export function createServer(deps: ServerDeps): Server {
     publicUrl,
     transportHeaders,
     isDraining: () => draining,
-    isMoving: () => moving,
+    isMoving: () => changesListener || isSucceeded,
     noteRequest(request, source) {
       acceptLimit.note(request, source);
       onRequest();
@@ -104,7 +106,7 @@ export function createServer(deps: ServerDeps): Server {
     log,
     reception,
     pause,
-    onMoving: (now) => (moving = now),
+    onMoving: (now) => (changesListener = now),
   });
   const shedder = createConnectionShedder({
     port: () => api.server?.port ?? 0,
@@ -128,7 +130,7 @@ export function createServer(deps: ServerDeps): Server {
       draining = true;
     },
     sendElsewhere() {
-      moving = true;
+      isSucceeded = true;
     },
     stop: listener.stop,
   };

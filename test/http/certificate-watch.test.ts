@@ -12,6 +12,8 @@ import { createSelfSigned } from "../support/certificates.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
+const rest = () => new Promise<void>((resolve) => setImmediate(resolve));
+
 const folders: string[] = [];
 afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
@@ -240,6 +242,26 @@ describe("a server with TLS", () => {
     expect(faults).toEqual([]);
     expect(await namesOf(at.port)).toContain("first.example");
   });
+
+  test.skipIf(!sharesPorts)(
+    "sends clients to a successor even after a change of the certificate has ended",
+    async () => {
+      const clock = createFakeClock();
+      const at = await start(clock);
+      folders.push(at.server.dataDir);
+      const init = { headers: { host: "localhost" }, tls: { rejectUnauthorized: false } };
+      at.files.write(second);
+      at.server.app.reloadCertificate();
+      const taken = Promise.withResolvers<void>();
+      const successor = { pid: 1, version: "1", enter: async () => true, enterBeside: async () => true };
+      const ended = at.server.app.handOver({ ...successor, takePort: () => taken.promise }).then(() => true);
+      clock.advance(5000);
+      const { headers } = await fetch(`https://127.0.0.1:${at.port}/healthz`, init);
+      expect(headers.get("connection")).toBe("close");
+      taken.resolve();
+      while (!(await Promise.race([ended, rest()]))) clock.advance(100);
+    },
+  );
 
   test("keeps the old certificate when the new one is broken", async () => {
     await using at = await start();
