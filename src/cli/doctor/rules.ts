@@ -25,7 +25,8 @@ export function judgeServer(
   folder: string,
 ): Found {
   if ("failure" in server) return badInWords(server.failure);
-  if (server.value === null) return ok(`None runs on ${folder}; what only it knows is left out.`);
+  if (server.value === null)
+    return ok(`No server is running on ${folder}; what only a running server can tell is not checked.`);
   const { url, version: its, uptimeMs } = server.value;
   const words = `${url} has been running for ${formatDuration(uptimeMs)}`;
   if (its === version) return ok(`${words}, version ${its}.`);
@@ -65,7 +66,7 @@ export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: 
   const lasts =
     lastsMs === Number.POSITIVE_INFINITY
       ? ""
-      : `, and the rate of events since the server started fills it in ${formatDuration(lastsMs)} if none go`;
+      : `; at the rate of events since the server started, it is full in ${formatDuration(lastsMs)}`;
   const sentence = `${free}${lasts}; the floor is ${formatBytes(floorBytes)}.`;
   return lastsMs < soonMs || freeBytes < 2 * floorBytes ? warning(sentence, remedy) : ok(sentence);
 }
@@ -76,12 +77,14 @@ export function judgePermissions(exposed: readonly string[] | null): Found {
   const [first, ...others] = exposed;
   if (first === undefined) return ok("The data directory and what is in it belong to one user alone.");
   const found = badInWords(first);
-  return others.length === 0 ? found : { ...found, message: `${found.message} So it is with ${others.length} more.` };
+  return others.length === 0
+    ? found
+    : { ...found, message: `${found.message} The same goes for ${others.length} more.` };
 }
 
 /** @param facts null: there is no database file for the key to open */
 export function judgeKey(facts: KeyFacts | null): Found {
-  if (facts === null) return ok("No database file here is looked at with a master key.");
+  if (facts === null) return ok("Not checked: there is no database file here that can be read.");
   const { path, state } = facts;
   if (state === "opens") return ok("The master key opens what is sealed in the database.");
   if (state === "missing") {
@@ -144,7 +147,7 @@ export function judgeDns(facts: DnsFacts | null, isPublic: boolean): Found {
   if (!hasNetwork) {
     return warning(
       "This machine has no network but its own: only webhooks on it can be reached.",
-      "connect it, and look again",
+      "connect it, and run postrider doctor again",
     );
   }
   return (isPublic ? bad : warning)(
@@ -157,19 +160,19 @@ const renewMs = 14 * dayMs;
 
 /** @param failure null: the proxy opened a connection to a public host */
 export function judgeProxy(proxy: { place: string; failure: string | null } | null): Found {
-  if (proxy === null) return ok("Deliveries go straight to their hosts.");
+  if (proxy === null) return ok("No delivery proxy is set; deliveries connect directly.");
   if (proxy.failure === null) {
-    return ok(`Deliveries go by ${proxy.place}, which decides which addresses are reached.`);
+    return ok(`Deliveries go through ${proxy.place}, which decides which addresses they may reach.`);
   }
   return bad(
-    `Deliveries go by ${proxy.place}, which opens no way to a public host: ${proxy.failure}.`,
+    `Deliveries go through ${proxy.place}, which opens no tunnel to a public host: ${proxy.failure}.`,
     "check that it runs, that POSTRIDER_DELIVERY_PROXY has its user and password, and that it allows CONNECT",
   );
 }
 
 /** @param validTo null: the server speaks plain HTTP */
 export function judgeCertificate(nowMs: number, validTo: number | null): Found {
-  if (validTo === null) return ok("TLS is not this server's; a proxy's certificate is not looked at.");
+  if (validTo === null) return ok("The server has no TLS of its own; the certificate of a proxy is not checked.");
   const remedy = "renew it: the server takes up the new files by itself";
   const leftMs = validTo - nowMs;
   if (leftMs <= 0) return bad(`The certificate expired on ${formatIso(validTo)}.`, remedy);
@@ -184,11 +187,11 @@ export function judgeSchema(store: StoreLook | null, isRunning: boolean): Found 
   const { found, known } = store.schema;
   if (found > known) {
     return bad(
-      `${backend}: schema ${found}, and this program knows ${known}.`,
+      `${backend}: schema ${found}, but this version knows only ${known}.`,
       "run the version that wrote it, or a later one",
     );
   }
-  if (found === known) return ok(`${backend}: schema ${found}, that of this program.`);
+  if (found === known) return ok(`${backend}: schema ${found}, which this version uses.`);
   return warning(
     `${backend}: schema ${found}; starting this version upgrades it to ${known}.`,
     isRunning ? upgradeRemedy : "make a backup, then start the server",
@@ -203,16 +206,16 @@ export function judgePages(pages: PagesFact | null): Found {
     case "whole":
       return ok("Every page of the database is whole (quick_check).");
     case "skipped":
-      return ok(`Not looked through: with ${formatBytes(pages.bytes)} it takes long. postrider doctor --deep does it.`);
+      return ok(`Not checked: ${formatBytes(pages.bytes)} would take long. postrider doctor --deep checks them.`);
     case "unfinished":
-      return ok("No damage was found in the time that there is. postrider doctor --deep takes all that it needs.");
+      return ok("No damage was found in the time allowed. postrider doctor --deep checks every page.");
     case "damaged":
       return bad(
         `The database is damaged (${pages.fault}).`,
         "stop the server and restore a backup: postrider backup verify says which one is whole",
       );
     case "failed":
-      return bad(`The database cannot be looked through (${pages.fault}).`, "check its disk and permissions");
+      return bad(`The database cannot be checked (${pages.fault}).`, "check its disk and permissions");
   }
 }
 
@@ -235,7 +238,7 @@ export function judgeLog(log: LogFacts | null, store: StoreLook | null): Found {
   if (log.bytes <= usualLogBytes) return ok(`The write-ahead log takes ${formatBytes(log.bytes)}.`);
   const openers = log.openedBy.map(({ pid, name }) => `${name} (process ${pid})`).join(", ");
   return warning(
-    `The write-ahead log has grown to ${formatBytes(log.bytes)}: somebody reads the database and does not come to an end` +
+    `The write-ahead log has grown to ${formatBytes(log.bytes)}: a program has been reading the database without an end` +
       `${openers === "" ? "" : `; it is open in ${openers}`}.`,
     openers === "" ? `lsof ${log.path} shows who has it open; end what is not the server` : "end that program",
   );
@@ -259,13 +262,13 @@ const staleMs = 7 * dayMs;
 
 /** @param backups null: the data is in PostgreSQL */
 export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPublic: boolean): Found {
-  if (backups === null) return ok("The data is in PostgreSQL, whose backups are not looked at.");
+  if (backups === null) return ok("The data is in PostgreSQL, whose backups are not checked.");
   const { place, lastButOneDueAt, stored, history } = backups;
   if (place === null) {
-    if (!isPublic) return ok("None are set up.");
+    if (!isPublic) return ok("No backups are set up.");
     return warning(
-      "Nothing says where backups go, so none can be looked at.",
-      'POSTRIDER_BACKUP_URL=s3://bucket/prefix and POSTRIDER_BACKUP_CRON="0 3 * * *"',
+      "POSTRIDER_BACKUP_URL is not set, so backups cannot be checked.",
+      "POSTRIDER_BACKUP_URL=s3://bucket/prefix and POSTRIDER_BACKUP_CRON='0 3 * * *'",
     );
   }
   if ("failure" in stored) return badInWords(stored.failure);
@@ -274,7 +277,7 @@ export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPubli
     const what = latest.kind === "backup" ? "could not be made" : "could not be verified";
     return bad(
       `The latest backup ${what} (${formatDuration(nowMs - latest.at)} ago): ${latest.error}`,
-      "postrider backup --verify, when that is mended",
+      "postrider backup --verify, once that is fixed",
     );
   }
   const [newest] = stored.value;
@@ -303,7 +306,7 @@ const veryLateMs = hourMs;
 export function judgeDeliveries(nowMs: number, store: StoreLook | null, server: RunningServer | null): Found {
   const stored = store?.figures ?? null;
   const waiting = server?.queue?.waiting ?? stored?.waiting ?? null;
-  if (waiting === null) return ok("Nothing is known of what waits.");
+  if (waiting === null) return ok("Not checked: there is no database that this version can read.");
   const oldestDueAt = stored?.oldestDueAt ?? null;
   const dueMs = server?.queue ? (server.queue.oldestDueMs ?? 0) : oldestDueAt === null ? 0 : nowMs - oldestDueAt;
   const since = `${waiting} waiting${dueMs > 0 ? `, the oldest due for ${formatDuration(dueMs)}` : ""}`;
@@ -319,7 +322,7 @@ export function judgeDeliveries(nowMs: number, store: StoreLook | null, server: 
 export function judgeMail(mail: { operators: readonly string[] } | null): Found {
   if (mail === null) return ok("Not set up: passwords cannot be reset by mail, and nobody is warned.");
   if (mail.operators.length === 0) {
-    return warning("Accounts get mail, and you are told of nothing.", "POSTRIDER_OPERATOR_MAIL=ops@example.com");
+    return warning("Accounts get mail, but nobody is warned of problems.", "POSTRIDER_OPERATOR_MAIL=ops@example.com");
   }
   return ok("Set up; postrider mail test ADDRESS tries it.");
 }

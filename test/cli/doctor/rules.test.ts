@@ -47,7 +47,7 @@ const replication = { logBytes: mib, folder: "/data/.postrider.db-litestream", h
 const dns = { name: "example.com", by: "1.1.1.1", answer: { failure: "name servers failed" }, hasNetwork: true };
 
 const rows: readonly Row[] = [
-  ["no server", () => judgedServer({ value: null }), "ok", "None runs on /data"],
+  ["no server", () => judgedServer({ value: null }), "ok", "No server is running on /data"],
   ["a server", () => judgedServer({ value: server() }), "ok", "running for 1 d, version 1.2.0"],
   ["another version", () => judgedServer({ value: server({ version: "1.1.0" }) }), "warning", "this program is 1.2.0"],
   ["a mute server", () => judgedServer({ failure: "Mute. Try: its log." }), "bad", "Mute."],
@@ -58,12 +58,12 @@ const rows: readonly Row[] = [
   [
     "a disk that lasts for days",
     () => rules.judgeDisk(disk, server({ eventsSinceStart: 8 * mib, bytesPerEvent: 1024 })),
-    ...(["warning", "fills it in 2 d 11 h"] as const),
+    ...(["warning", "full in 2 d 11 h"] as const),
   ],
   [
     "a disk that lasts for months",
     () => rules.judgeDisk(disk, server({ eventsSinceStart: 80_000, bytesPerEvent: 1024 })),
-    ...(["ok", "fills it in"] as const),
+    ...(["ok", "full in"] as const),
   ],
   [
     "growth that is too young to tell",
@@ -77,10 +77,10 @@ const rows: readonly Row[] = [
     "open files",
     () => rules.judgePermissions(["A is open. Try: b.", "C. Try: d."]),
     "bad",
-    "A is open. So it is with 1",
+    "A is open. The same goes for 1 more.",
   ],
 
-  ["a database without a key to look at", () => rules.judgeKey(null), "ok", "No database file"],
+  ["a database without a key to look at", () => rules.judgeKey(null), "ok", "no database file"],
   [
     "a key that opens",
     () => rules.judgeKey({ path: "/data/master-key", state: "opens" }),
@@ -116,19 +116,19 @@ const rows: readonly Row[] = [
   ["no network", () => rules.judgeDns({ ...dns, hasNetwork: false }, true), "warning", "no network"],
 
   ["names that a proxy finds", () => rules.judgeDns(null, true), "ok", "The delivery proxy"],
-  ["no proxy", () => rules.judgeProxy(null), "ok", "straight"],
-  ["a proxy", () => rules.judgeProxy({ place: "proxy:3128", failure: null }), "ok", "by proxy:3128"],
+  ["no proxy", () => rules.judgeProxy(null), "ok", "directly"],
+  ["a proxy", () => rules.judgeProxy({ place: "proxy:3128", failure: null }), "ok", "through proxy:3128"],
   ["a proxy that fails", () => rules.judgeProxy({ place: "proxy:3128", failure: "it answered 407" }), "bad", "407"],
 
-  ["no TLS", () => rules.judgeCertificate(now, null), "ok", "not this server's"],
+  ["no TLS", () => rules.judgeCertificate(now, null), "ok", "no TLS of its own"],
   ["a certificate", () => rules.judgeCertificate(now, now + 30 * day), "ok", "in 30 days"],
   ["a certificate that ends soon", () => rules.judgeCertificate(now, now + 13 * day), "warning", "in 13 days"],
   ["an expired certificate", () => rules.judgeCertificate(now, now), "bad", "expired on 2026-03-01"],
 
   ["no database", () => rules.judgeSchema(null, false), "ok", "first start"],
-  ["this schema", () => rules.judgeSchema(store(), true), "ok", "schema 29"],
+  ["this schema", () => rules.judgeSchema(store(), true), "ok", "schema 29, which this version uses"],
   ["an older schema", () => rules.judgeSchema(store(older), false), "warning", "upgrades it to 29"],
-  ["a newer schema", () => rules.judgeSchema(store(newer), false), "bad", "knows 29"],
+  ["a newer schema", () => rules.judgeSchema(store(newer), false), "bad", "knows only 29"],
 
   ["whole pages", () => rules.judgePages({ kind: "whole" }), "ok", "whole"],
   ["a large database", () => rules.judgePages({ kind: "skipped", bytes: 3 * gib }), "ok", "--deep"],
@@ -162,9 +162,9 @@ const rows: readonly Row[] = [
     ...(["bad", "300 MiB: Litestream does not keep up"] as const),
   ],
 
-  ["backups of PostgreSQL", () => rules.judgeBackups(now, null, true), "ok", "not looked at"],
-  ["no backups", () => judgedBackups({ place: null }), "warning", "Nothing says"],
-  ["no backups, on a laptop", () => judgedBackups({ place: null }, false), "ok", "None are set up"],
+  ["backups of PostgreSQL", () => rules.judgeBackups(now, null, true), "ok", "not checked"],
+  ["no backups", () => judgedBackups({ place: null }), "warning", "POSTRIDER_BACKUP_URL is not set"],
+  ["no backups, on a laptop", () => judgedBackups({ place: null }, false), "ok", "No backups are set up"],
   ["a backup", () => judgedBackups({}), "ok", "1 h old, and was verified"],
   ["a place without one", () => judgedBackups({ stored: { value: [] } }), "bad", "no backup at /backup"],
   ["a place that is away", () => judgedBackups({ stored: { failure: "Away. Try: x." } }), "bad", "Away."],
@@ -208,10 +208,10 @@ const rows: readonly Row[] = [
       rules.judgeDeliveries(now, store({ figures: { newestEventAt: 0, waiting: 3, oldestDueAt: now - hour } }), null),
     ...(["warning", "and no server runs"] as const),
   ],
-  ["a store that cannot be read", () => rules.judgeDeliveries(now, null, null), "ok", "Nothing is known"],
+  ["a store that cannot be read", () => rules.judgeDeliveries(now, null, null), "ok", "Not checked"],
 
   ["no mail", () => rules.judgeMail(null), "ok", "Not set up"],
-  ["mail without the operator's address", () => rules.judgeMail({ operators: [] }), "warning", "told of nothing"],
+  ["mail without the operator's address", () => rules.judgeMail({ operators: [] }), "warning", "nobody is warned"],
   ["mail", () => rules.judgeMail({ operators: ["ops@example.com"] }), "ok", "postrider mail test"],
 ];
 
