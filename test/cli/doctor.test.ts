@@ -122,6 +122,11 @@ describe("postrider doctor without a server", () => {
     expect((await doctor(folder, external)).of("litestream")).toMatchObject({ state: "ok" });
   });
 
+  test("warns of a public address without TLS", async () => {
+    const { of } = await doctor(folder, { POSTRIDER_PUBLIC_URL: "http://relay.example.com" });
+    expect(of("certificate")).toMatchObject({ state: "warning", message: expect.stringContaining("without TLS") });
+  });
+
   test("finds settings that do not go together", async () => {
     const { code, findings } = await doctor(folder, { POSTRIDER_TLS_CERT: "/nonexistent.pem" });
     expect(code).toBe(1);

@@ -89,7 +89,10 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     ["clock", rules.judgeClock(nowMs, looked, running)],
     ["dns", rules.judgeDns(dns, !config.localMode)],
     ["proxy", rules.judgeProxy(proxy)],
-    ["certificate", rules.judgeCertificate(nowMs, tls === null ? null : Date.parse(describePair(tls).validTo))],
+    [
+      "certificate",
+      rules.judgeCertificate(nowMs, tls === null ? null : Date.parse(describePair(tls).validTo), config.publicUrl),
+    ],
     ["mail", rules.judgeMail(config.mail)],
   ];
   return found.map(([check, rest]) => ({ check, ...rest }));

@@ -1,3 +1,4 @@
+import { isLoopbackHost } from "../../lib/cidr.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 import { formatBytes } from "./bytes.ts";
@@ -170,9 +171,18 @@ export function judgeProxy(proxy: { place: string; failure: string | null } | nu
   );
 }
 
-/** @param validTo null: the server speaks plain HTTP */
-export function judgeCertificate(nowMs: number, validTo: number | null): Found {
-  if (validTo === null) return ok("The server has no TLS of its own; the certificate of a proxy is not checked.");
+/** @param validTo null: the server speaks plain HTTP @param publicUrl null: it is for this machine alone */
+export function judgeCertificate(nowMs: number, validTo: number | null, publicUrl: string | null): Found {
+  if (validTo === null) {
+    // A loopback name is for this machine as well, whatever the listener.
+    if (publicUrl?.startsWith("http:") && !isLoopbackHost(new URL(publicUrl).hostname)) {
+      return warning(
+        `Clients are sent to ${publicUrl}, without TLS: passwords and API keys can be read on the way.`,
+        "set POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY, or put a proxy with TLS in front, and make POSTRIDER_PUBLIC_URL https",
+      );
+    }
+    return ok("The server has no TLS of its own; the certificate of a proxy is not checked.");
+  }
   const remedy = "renew it: the server takes up the new files by itself";
   const leftMs = validTo - nowMs;
   if (leftMs <= 0) return bad(`The certificate expired on ${formatIso(validTo)}.`, remedy);

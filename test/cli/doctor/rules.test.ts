@@ -36,6 +36,8 @@ const backups = (given: Partial<BackupFacts> = {}): BackupFacts => ({
   history: { latest: null, latestBackup: null, verified: { a: true }, verifiedAt: null },
   ...given,
 });
+const judgedCertificate = (validTo: number | null, publicUrl: string | null = "https://relay.example.com") =>
+  rules.judgeCertificate(now, validTo, publicUrl);
 const judgedServer = (given: Known<RunningServer | null>, look: StoreLook | null = store()) =>
   rules.judgeServer(given, look, "1.2.0", "/data");
 const failed = { kind: "verify" as const, name: "a", at: now - hour, tookMs: 1, bytes: 1, error: "no room" };
@@ -120,10 +122,13 @@ const rows: readonly Row[] = [
   ["a proxy", () => rules.judgeProxy({ place: "proxy:3128", failure: null }), "ok", "through proxy:3128"],
   ["a proxy that fails", () => rules.judgeProxy({ place: "proxy:3128", failure: "it answered 407" }), "bad", "407"],
 
-  ["no TLS", () => rules.judgeCertificate(now, null), "ok", "no TLS of its own"],
-  ["a certificate", () => rules.judgeCertificate(now, now + 30 * day), "ok", "in 30 days"],
-  ["a certificate that ends soon", () => rules.judgeCertificate(now, now + 13 * day), "warning", "in 13 days"],
-  ["an expired certificate", () => rules.judgeCertificate(now, now), "bad", "expired on 2026-03-01"],
+  ["no TLS", () => judgedCertificate(null, null), "ok", "no TLS of its own"],
+  ["no TLS behind a proxy", () => judgedCertificate(null), "ok", "no TLS of its own"],
+  ["no TLS on this machine", () => judgedCertificate(null, "http://localhost:8080"), "ok", "no TLS of its own"],
+  ["no TLS at all", () => judgedCertificate(null, "http://relay.example.com"), "warning", "without TLS"],
+  ["a certificate", () => judgedCertificate(now + 30 * day), "ok", "in 30 days"],
+  ["a certificate that ends soon", () => judgedCertificate(now + 13 * day), "warning", "in 13 days"],
+  ["an expired certificate", () => judgedCertificate(now), "bad", "expired on 2026-03-01"],
 
   ["no database", () => rules.judgeSchema(null, false), "ok", "first start"],
   ["this schema", () => rules.judgeSchema(store(), true), "ok", "schema 29, which this version uses"],
