@@ -1,5 +1,6 @@
 import { failureCodes } from "../../domain/failure.ts";
 import { formatIso } from "../../lib/iso-time.ts";
+import { shellWord } from "../../lib/shell-word.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import { plainText } from "../table.ts";
 import { parseMoment } from "./moment.ts";
@@ -97,13 +98,9 @@ export function spellFilters(flags: ReadonlyMap<string, string>, from: readonly 
   return from.flatMap((filter) => {
     const { name } = flagOf(filter);
     const text = flags.get(name);
-    return text === undefined ? [] : [`${name} ${shellWord(text)}`];
+    return text === undefined ? [] : [`${name} ${shellWord(plainText(text))}`];
   });
 }
-
-/** As a POSIX shell reads it. */
-const shellWord = (text: string): string =>
-  /^[\w.,:/@%+=-]+$/.test(text) ? text : `'${plainText(text).replaceAll("'", "'\\''")}'`;
 
 /** Anything but a whole number is left for the server to refuse. */
 function wholeNumberOr(text: string): string | number {
