@@ -181,7 +181,7 @@ export const settings = {
   disableAfterMs: setting({
     env: "POSTRIDER_DISABLE_AFTER",
     default: "5d",
-    doc: "A webhook is disabled when every attempt to it has failed for so long (ms s m h d), 12 hours at least, or when it answers three deliveries in a row with 410; `0`: none ever is.",
+    doc: "A webhook is disabled when every attempt to it has failed for this long (ms s m h d; less than 12h counts as 12h), or when it answers three deliveries in a row with 410; `0`: none ever is.",
     example: "5d",
     ...orWord("0", duration()),
   }),
