@@ -23,7 +23,7 @@ export const about = v.object({
   signup: v.pipe(v.picklist(["open", "closed"]), v.description("closed: only the operator creates accounts.")),
   payments: v.pipe(
     v.picklist(["sandbox", "paystack", "off"]),
-    v.description("sandbox: plans can be bought with test cards, without real money. off: nothing is sold."),
+    v.description("sandbox: buying can be tried without real money. off: nothing is sold."),
   ),
   mail: v.pipe(v.boolean(), v.description("Whether a forgotten password can be reset by mail.")),
   paused: v.pipe(v.array(v.picklist(pausable)), v.description("What the operator has paused: deliveries, charges.")),

@@ -96,7 +96,7 @@ export const accountInfo = v.object({
   enforced_tier: v.pipe(
     v.nullable(anyTier),
     v.description(
-      "The tier whose limits apply now: during an upgrade, still the previous one. Null while no tier is in force.",
+      "The tier whose limits apply now: until a change to another one is complete, the previous one. Null while no tier is in force.",
     ),
   ),
   enforced_events_per_month: v.pipe(
