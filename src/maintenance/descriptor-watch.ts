@@ -82,11 +82,12 @@ export function createDescriptorWatch({
       cancel?.();
       cancel = clock.after(delayMs, () => look(limit));
     };
-    const isResting = !isUsed && episode === null;
+    const isShort = next >= limit - kept;
+    const isResting = !isUsed && !isShort && episode === null;
     isUsed = false;
     wake = isResting ? () => lookAfter(pauseMs(limit - next, false)) : null;
     lookAfter(episode === null ? pauseMs(limit - next, isResting) : shortestPauseMs);
-    if (next >= limit - kept) relieve(kept);
+    if (isShort) relieve(kept);
     else if (episode !== null && clock.monotonicMs() - episode.lastAt >= calmMs) end(episode);
   }
 

@@ -255,6 +255,15 @@ describe("descriptors that run short", () => {
     }
   });
 
+  test("are looked for without a rest as soon as there are few", () => {
+    const { clock, table, watch } = setUp();
+    table.open = 990;
+    clock.advance(1_000);
+    expect(table.asked).toHaveLength(1);
+    expect(clock.nextTimerMs).toBe(250);
+    watch.stop();
+  });
+
   test("are looked for sooner as soon as a request ends the rest, and at rest again when none has come", () => {
     const limit = 2_000_000;
     const { clock, table, watch } = setUp(limit);
