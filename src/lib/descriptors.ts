@@ -1,5 +1,4 @@
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
-import { openSocket, socketCalls } from "./socket-calls.ts";
 
 /** Open descriptors (files, sockets) of this process, and how many it may have. */
 export interface Descriptors {
@@ -35,24 +34,6 @@ function descriptorLimit(): number | null {
     // No descriptor is left to read it with.
   }
   return lastKnownLimit;
-}
-
-/** @returns the number of the descriptor it got; null when there is none left */
-function openAndClose(): number | null {
-  const calls = socketCalls();
-  if (calls !== null) {
-    const descriptor = openSocket(calls);
-    if (descriptor < 0) return null;
-    calls.close(descriptor);
-    return descriptor;
-  }
-  try {
-    const descriptor = openSync("/dev/null", "r");
-    closeSync(descriptor);
-    return descriptor;
-  } catch {
-    return null;
-  }
 }
 
 /** A descriptor held in reserve: released, it lets one file be opened when none is left. */
@@ -91,11 +72,15 @@ export function createReserveDescriptor(): ReserveDescriptor {
       }
     },
     lowestFree(limit) {
-      const descriptor = openAndClose();
-      if (descriptor === null) return limit;
-      // Somebody else may have taken it first.
-      take();
-      return descriptor;
+      try {
+        const descriptor = openSync("/dev/null", "r");
+        closeSync(descriptor);
+        // Somebody else may have taken it first.
+        take();
+        return descriptor;
+      } catch {
+        return limit;
+      }
     },
     release,
   };
