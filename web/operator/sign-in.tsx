@@ -1,7 +1,6 @@
 import { useRef } from "preact/hooks";
-import { Refusal, useAttempt } from "../parts/attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Brand } from "../parts/brand.tsx";
-import { Button } from "../parts/button.tsx";
 import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
 import { PageHead } from "../parts/page.tsx";
@@ -54,9 +53,9 @@ export function SignInPage({ why }: { why: NotIn }) {
         />
         <Refusal of={attempt} />
         <div class="buttons">
-          <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+          <AttemptButton of={attempt} type="submit">
             Sign in
-          </Button>
+          </AttemptButton>
           <a href="/">To the dashboard</a>
         </div>
       </form>

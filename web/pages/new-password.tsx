@@ -2,9 +2,8 @@ import "../styles/front.css";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../api/client.ts";
 import { endSession } from "../api/session.ts";
-import { Refusal, useAttempt } from "../parts/attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Brand } from "../parts/brand.tsx";
-import { Button } from "../parts/button.tsx";
 import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
 import { NewPassword, useNewPassword } from "../parts/new-password.tsx";
@@ -65,9 +64,9 @@ export function NewPasswordPage() {
             )}
             <Refusal of={attempt} />
             <div class="buttons">
-              <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+              <AttemptButton of={attempt} type="submit">
                 {token === "" ? "Send a link" : "Set the password"}
-              </Button>
+              </AttemptButton>
               {signIn}
             </div>
           </form>

@@ -3,8 +3,7 @@ import "../styles/front.css";
 import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { type NoSession, noSession } from "../api/session.ts";
-import { Refusal, useAttempt } from "../parts/attempt.tsx";
-import { Button } from "../parts/button.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
 import { PageHead } from "../parts/page.tsx";
@@ -63,9 +62,9 @@ export function SignInPage() {
         <Field label="Password" name="password" type="password" autocomplete="current-password" required />
         <Refusal of={attempt} />
         <div class="buttons">
-          <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+          <AttemptButton of={attempt} type="submit">
             Sign in
-          </Button>
+          </AttemptButton>
           <a href="/new-password">Forgot your password?</a>
           <a href="/" onClick={goToStart}>
             Create an account

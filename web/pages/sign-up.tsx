@@ -4,8 +4,7 @@ import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
 import type { About, CreatedTenant } from "../api/types.ts";
 import { count, naira } from "../format/number.ts";
-import { Refusal, useAttempt } from "../parts/attempt.tsx";
-import { Button } from "../parts/button.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Choices, type Option } from "../parts/choices.tsx";
 import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
@@ -90,9 +89,9 @@ function SignUpForm({ about: { plans = [], payments } }: { about: About }) {
       </p>
       <Refusal of={attempt} />
       <div class="buttons">
-        <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+        <AttemptButton of={attempt} type="submit">
           Create the account
-        </Button>
+        </AttemptButton>
         <a href="/">Create a free account instead</a>
       </div>
     </form>

@@ -4,8 +4,8 @@ import { call } from "../api/client.ts";
 import { noSession } from "../api/session.ts";
 import type { About, CreatedTenant } from "../api/types.ts";
 import { count } from "../format/number.ts";
-import { Refusal, useAttempt } from "../parts/attempt.tsx";
-import { Button, LinkButton } from "../parts/button.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
+import { LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
 import { sells, useServer } from "../session/server.ts";
@@ -54,9 +54,7 @@ function Offers({ about, onMade }: { about: About; onMade(account: CreatedTenant
     <div class="stack">
       <Refusal of={attempt} />
       <div class="buttons">
-        <Button kind="primary" onClick={attempt.run} busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
-          {sells() ? "Create a free account" : "Create an account"}
-        </Button>
+        <AttemptButton of={attempt}>{sells() ? "Create a free account" : "Create an account"}</AttemptButton>
         {sells() && <LinkButton href="/sign-up">Create a paid account</LinkButton>}
       </div>
       <p class="soft">

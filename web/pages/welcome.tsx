@@ -2,7 +2,7 @@ import "./welcome/welcome.css";
 import { call } from "../api/client.ts";
 import type { ApiKey, EventPage, Inbox, Webhook } from "../api/types.ts";
 import { withoutQuery } from "../format/shorten.ts";
-import { Refusal, useAttempt } from "../parts/attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Code } from "../parts/code.tsx";
 import { FirstRequest, sampleRequest } from "../parts/first-request.tsx";
@@ -147,9 +147,7 @@ function Send({ apiKey }: { apiKey: string }) {
     <div class="stack">
       <p>Paste this into a shell on {isLocal() ? "this machine" : "any machine that can reach this server"}:</p>
       <FirstRequest apiKey={apiKey}>
-        <Button kind="primary" onClick={attempt.run} busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
-          Send it from here
-        </Button>
+        <AttemptButton of={attempt}>Send it from here</AttemptButton>
       </FirstRequest>
       <Refusal of={attempt} />
     </div>

@@ -1,7 +1,9 @@
+import type { ComponentProps } from "preact";
 import { useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
 import { duration } from "../format/time.ts";
 import { reopenings } from "../stream/reopenings.ts";
+import { Button } from "./button.tsx";
 import { now } from "./time.tsx";
 
 /** An action that the server may refuse, once or for a while. */
@@ -74,6 +76,18 @@ function toApiError(error: unknown, words: Readonly<Record<string, string>>): Ap
   if (!(error instanceof ApiError)) return new ApiError(String(error), 0, "defect", null);
   const { message, status, code, retryAfterSeconds, broken } = error;
   return new ApiError(words[code] ?? message, status, code, retryAfterSeconds, broken);
+}
+
+/** Its button: runs it, or submits the form that does; busy while it runs, and off until the server accepts it again. */
+export function AttemptButton({
+  of: attempt,
+  disabled = false,
+  ...rest
+}: { of: Attempt } & ComponentProps<typeof Button>) {
+  const runs = rest.type === "submit" ? {} : { onClick: attempt.run };
+  return (
+    <Button kind="primary" {...runs} {...rest} busy={attempt.isBusy} disabled={disabled || attempt.waitSeconds > 0} />
+  );
 }
 
 /** Why it was refused, and how long to wait. The countdown is a timer, or screen readers would read it out every second. */

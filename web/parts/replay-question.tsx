@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { Refusal, useAttempt } from "./attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "./attempt.tsx";
 import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 
@@ -40,14 +40,9 @@ export function ReplayQuestion({
       <Refusal of={attempt} />
       <div class="buttons">
         <Button onClick={onClose}>Not now</Button>
-        <Button
-          kind="primary"
-          onClick={attempt.run}
-          busy={attempt.isBusy}
-          disabled={press === null || attempt.waitSeconds > 0}
-        >
+        <AttemptButton of={attempt} disabled={press === null}>
           {press ?? "Replay"}
-        </Button>
+        </AttemptButton>
       </div>
     </Dialog>
   );

@@ -2,9 +2,8 @@ import { h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import type { CreatedTenant } from "../../api/types.ts";
-import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Brand } from "../../parts/brand.tsx";
-import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Download } from "../../parts/download.tsx";
 import { PageHead } from "../../parts/page.tsx";
@@ -67,9 +66,9 @@ export function NewAccount({ account: { tenant_id: id, password = "" } }: { acco
         </p>
         <Refusal of={attempt} />
         <div class="buttons">
-          <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+          <AttemptButton of={attempt} type="submit">
             I saved it
-          </Button>
+          </AttemptButton>
         </div>
       </form>
     </main>

@@ -2,7 +2,7 @@ import { useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import { beginSession } from "../../api/session.ts";
 import type { Authenticated } from "../../api/types.ts";
-import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -59,9 +59,9 @@ export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(
         <Refusal of={attempt} />
         <div class="buttons">
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+          <AttemptButton of={attempt} type="submit">
             Change the password
-          </Button>
+          </AttemptButton>
         </div>
       </form>
     </Dialog>

@@ -2,7 +2,7 @@ import { useRef, useState } from "preact/hooks";
 import { ApiError, call } from "../../api/client.ts";
 import type { About, Billing, Upgraded } from "../../api/types.ts";
 import { count, naira } from "../../format/number.ts";
-import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -126,14 +126,9 @@ export function UpgradeDialog({
         )}
         <div class="buttons">
           <Button onClick={onClose}>Stay on {from}</Button>
-          <Button
-            kind={needsCard ? "plain" : "primary"}
-            type="submit"
-            busy={attempt.isBusy}
-            disabled={attempt.waitSeconds > 0}
-          >
+          <AttemptButton of={attempt} kind={needsCard ? "plain" : "primary"} type="submit">
             {needsCard ? "Try once more" : `Upgrade to ${to.tier}`}
-          </Button>
+          </AttemptButton>
           {needsCard && (
             <Button kind="primary" onClick={openCardPage}>
               Use another card

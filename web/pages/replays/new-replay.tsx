@@ -4,7 +4,7 @@ import type { Previewed } from "../../api/types.ts";
 import { readWebhooks } from "../../api/webhooks.ts";
 import { erasedInWords, mostUnasked, sendableOf } from "../../format/kept.ts";
 import { toTyped } from "../../format/typed-time.ts";
-import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -140,15 +140,14 @@ export function NewReplay({
           )}
           <Refusal of={start} />
           <div class="buttons">
-            <Button
-              kind="primary"
+            <AttemptButton
+              of={start}
               type="submit"
-              busy={start.isBusy}
-              disabled={selected === null || selected === 0 || shownLabel.trim() === "" || start.waitSeconds > 0}
+              disabled={selected === null || selected === 0 || shownLabel.trim() === ""}
             >
               {startText(choice.kind, selected)}
               {selected !== null && selected > mostUnasked && " …"}
-            </Button>
+            </AttemptButton>
             <p class="soft small" role="status">
               {why || (selected === null && "Counting events…")}
             </p>

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Webhook } from "../../api/types.ts";
 import { saveSettings } from "../../api/webhooks.ts";
-import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Area, Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
@@ -114,9 +114,9 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
         </label>
         {types === null && <Refusal of={save} />}
         <div class="buttons">
-          <Button kind="primary" type="submit" busy={save.isBusy} disabled={!isChanged || save.waitSeconds > 0}>
+          <AttemptButton of={save} type="submit" disabled={!isChanged}>
             Save settings
-          </Button>
+          </AttemptButton>
           {isChanged && (
             <Button
               onClick={() => {

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Webhook } from "../../api/types.ts";
-import { Button } from "../../parts/button.tsx";
+import { AttemptButton } from "../../parts/attempt.tsx";
 import { Area, Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { TestAnswer, useTestEvent } from "../webhooks/test-event.tsx";
@@ -40,14 +40,9 @@ export function TestPanel({ webhook }: { webhook: Webhook }) {
           wrong={attempt.wrong("event_type")}
         />
         <div class="buttons">
-          <Button
-            kind="primary"
-            type="submit"
-            busy={attempt.isBusy}
-            disabled={fault !== null || attempt.waitSeconds > 0}
-          >
+          <AttemptButton of={attempt} type="submit" disabled={fault !== null}>
             Send
-          </Button>
+          </AttemptButton>
         </div>
         <TestAnswer of={test} />
       </form>

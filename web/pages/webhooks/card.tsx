@@ -1,5 +1,6 @@
 import type { WebhookHealth } from "../../api/types.ts";
 import { withoutQuery } from "../../format/shorten.ts";
+import { AttemptButton } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -57,9 +58,9 @@ function Registered({
           </p>
         </div>
         <div class="buttons">
-          <Button onClick={test.attempt.run} busy={test.attempt.isBusy} disabled={test.attempt.waitSeconds > 0}>
+          <AttemptButton of={test.attempt} kind="plain">
             Send a test event
-          </Button>
+          </AttemptButton>
           <Button onClick={onOpen} aria-label={`Edit ${called}`}>
             Edit
           </Button>
