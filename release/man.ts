@@ -29,7 +29,7 @@ export function writeManual(commands: readonly Command[], date: string): string 
     "Each is an environment variable; the common ones are also flags of",
     `.BR "postrider serve" .`,
     ...Object.values(settings).flatMap(settingLines),
-    ".SH SETTINGS OF LISTEN, SEND, EVENTS AND REPLAY",
+    ".SH SETTINGS OF LISTEN, SEND, EVENTS, REPLAY AND WEBHOOKS",
     "The server ignores them.",
     ...Object.values(clientSettings).flatMap(settingLines),
     ".SH EXIT STATUS",

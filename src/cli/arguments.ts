@@ -5,6 +5,8 @@ import { nearest } from "../lib/nearest.ts";
 export interface CommandForm {
   /** `["tenant", "show"]`. */
   readonly words: readonly string[];
+  /** Whether its first word alone means it, too. */
+  readonly isDefault?: boolean;
   /** Names of the required operands, such as `ID`. */
   readonly operands: readonly string[];
   /** Completions a shell offers for operands, by operand name. */
@@ -54,7 +56,7 @@ export function parseArguments<Form extends CommandForm>(
   forms: readonly Form[],
 ): Arguments<Form> {
   const form = findForm(argv, forms);
-  const args = argv.slice(argv[0] === form.words[0] ? form.words.length : 0);
+  const args = argv.slice(form.words.filter((word, i) => argv[i] === word).length);
   const { tokens, positionals: operands } = parseArgs({
     args,
     options: Object.fromEntries(
@@ -82,14 +84,18 @@ function findForm<Form extends CommandForm>(argv: readonly string[], forms: read
   if (first.startsWith("-")) return findForm(["serve"], forms);
   const groupOf = (word: string | null) => forms.filter(({ words }) => words[0] === word);
   const group = groupOf(first);
-  const form = group.find(({ words }) => words[1] === second) ?? group.find(({ words }) => words.length === 1);
+  const isVerb = second !== "" && !second.startsWith("-");
+  const form =
+    group.find(({ words }) => words[1] === second) ??
+    group.find(({ words }) => words.length === 1) ??
+    (isVerb ? undefined : group.find(({ isDefault }) => isDefault));
   if (form) return form;
   if (group[0] === undefined) {
     const near = groupOf(nearest(first, [...new Set(forms.map(({ words }) => words[0] ?? ""))]));
     const meant = nearestVerb(second, near) ?? near[0];
     throw new UsageError(`There is no command "${first}". Try: ${meant ? example(meant) : "postrider help"}`);
   }
-  if (second === "" || second.startsWith("-")) {
+  if (!isVerb) {
     const verbs = group.map(({ words }) => words[1]).join(", ");
     throw new UsageError(`"postrider ${first}" needs one of ${verbs}. Try: ${example(group[0])}`);
   }

@@ -30,6 +30,7 @@ import { serveCommand } from "./serve.ts";
 import { configCommand } from "./show-config.ts";
 import { tenantCommands } from "./tenant.ts";
 import { versionCommand } from "./version.ts";
+import { webhookCommands } from "./webhooks/webhooks.ts";
 
 /** In the order in which the help lists them. */
 export const commands: readonly Command[] = [
@@ -41,6 +42,7 @@ export const commands: readonly Command[] = [
   eventsListCommand,
   eventsShowCommand,
   ...replayCommands,
+  ...webhookCommands,
   ...tenantCommands,
   auditCommand,
   mailTestCommand,

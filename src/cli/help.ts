@@ -49,7 +49,7 @@ function overview(commands: readonly Command[], isSelling: boolean, style: Style
     ...(isSelling ? [] : ["  Those of payments are shown where POSTRIDER_PAYMENTS is not off."]),
     ...shown.flatMap((setting) => ["", ...settingLines(setting, style)]),
     "",
-    style.bold("Settings of listen, send, events and replay"),
+    style.bold("Settings of listen, send, events, replay and webhooks"),
     "  The server ignores them.",
     ...Object.values(clientSettings).flatMap((setting) => ["", ...settingLines(setting, style)]),
   ].join("\n");

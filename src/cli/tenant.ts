@@ -3,6 +3,7 @@ import { nearest } from "../lib/nearest.ts";
 import type { Flag } from "./arguments.ts";
 import { UsageError } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
+import { confirm } from "./confirmation.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createOperatorClient, type OperatorClient } from "./operator-client.ts";
 import { createStyle } from "./style.ts";
@@ -234,10 +235,8 @@ const keysKept = "Its sessions were revoked. Its API keys and signing secret sti
 /** Asks only where somebody can answer: a script that does not say so keeps the keys. */
 async function wantsKeysEnded(id: string, io: Io): Promise<boolean> {
   if (!io.isTerminal) return false;
-  const answer = await io.ask(
-    `Also revoke the API keys and signing secret of ${id}? Its senders are refused until they have the new key. [y/N] `,
-  );
-  return /^y(es)?$/i.test(answer?.trim() ?? "");
+  const question = `Also revoke the API keys and signing secret of ${id}? Its senders are refused until they have the new key. [y/N] `;
+  return (await confirm(question, io)) ?? false;
 }
 
 function checkTier(given: string): void {

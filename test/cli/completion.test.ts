@@ -18,6 +18,8 @@ const lines: readonly (readonly [typed: string, offered: readonly string[], not:
   ["postrider events ", ["list", "show"], ["failed", "listen"]],
   ["postrider replay ", ["event", "failed", "all", "list", "show", "cancel"], ["create"]],
   ["postrider replay li", ["list"], ["listen"]],
+  ["postrider webhooks ", ["list", "add", "remove", "test", "pause", "resume", "enable"], ["create", "ID|URL"]],
+  ["postrider webhooks add --", ["--name", "--type", "--json", "--server"], ["--yes"]],
   ["postrider events list --", ["--state", "--webhook", "--type", "--from", "--json", "--server"], ["--forward-to"]],
   ["postrider events list --sta", ["--state"], ["--server"]],
   ["postrider events list --state ", ["pending", "delivered", "failed"], ["--from"]],

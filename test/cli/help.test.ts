@@ -53,6 +53,8 @@ describe("help", () => {
     ["send --help", "postrider send [EVENT] [flags]"],
     ["events show evt_1 --help", "postrider events show ID [flags]"],
     ["replay --help", "postrider replay event ID [flags]"],
+    ["webhooks --help", "postrider webhooks list [flags]"],
+    ["webhooks remove --help", "postrider webhooks remove ID|URL [flags]"],
   ])("%s", async (line, start) => {
     const { code, out } = await run(line);
     expect(code).toBe(0);
@@ -64,7 +66,7 @@ describe("help", () => {
   });
 
   test("of a command that signs in, says with what", async () => {
-    for (const command of ["listen", "send", "events list", "replay failed"]) {
+    for (const command of ["listen", "send", "events list", "replay failed", "webhooks add"]) {
       const { out } = await run(`help ${command}`);
       for (const name of [
         "--server URL",

@@ -285,7 +285,7 @@ describe("filters", () => {
     expect(unknown).toMatchObject({ code: 1, out: "" });
     expect(unknown.err).toEqual([
       expect.stringMatching(
-        /--webhook must be the id or the URL of a registered webhook, not "http:\/\/example\.com\/"\. Try: --webhook wh_\w+ \(/,
+        /"http:\/\/example\.com\/" is not the id or the URL of a registered webhook\. Try: --webhook wh_\w+ \(/,
       ),
     ]);
     expect(unknown.err.join()).toContain(`--webhook ${id} (${shown}), or wh_`);
@@ -442,11 +442,7 @@ describe("what cannot be done is one line with a remedy", () => {
     ["replay all --from soon", 2, '--from must be a duration, or a time in ISO 8601, not "soon". Try: --from 10m'],
     ["replay failed --label=", 2, "--label must not be empty. Try: --label after-the-outage"],
     ["replay all --from 1h --to 2h", 1, "from must not be after to. Try: postrider help replay"],
-    [
-      "replay failed --webhook wh_1",
-      1,
-      "The account has no webhooks. Try: register one with PUT /v1/tenants/webhooks.",
-    ],
+    ["replay failed --webhook wh_1", 1, "The account has no webhooks. Try: postrider webhooks add URL"],
     ["replay failed --status 5xx", 1, "status must be a whole number. Try: postrider help replay"],
     ["replay failed --code htp", 1, "code must be one of http_status"],
     ["replay event evt_1 --type x", 2, '"postrider replay event" has no flag --type.'],

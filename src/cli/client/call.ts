@@ -11,7 +11,7 @@ export interface CallDeps {
   patience: Patience;
 }
 
-type Method = "GET" | "POST" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 /**
  * Makes one request as the signed-in account, repeated for as long as the patience lasts.

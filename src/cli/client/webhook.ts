@@ -4,13 +4,23 @@ import type { Account } from "./account.ts";
 import { refusalOf } from "./answer.ts";
 import type { Filtering } from "./filters.ts";
 
-interface Registered {
+export interface Registered {
   readonly id: string;
   readonly url: string;
+  readonly name: string;
 }
+
+/** What stands before a webhook on the command line. */
+type Prefix = "--webhook " | "";
 
 /** Named in a message; a longer list would hide what it says. */
 const mostNamed = 5;
+
+export async function readWebhooks(account: Pick<Account, "call" | "url">): Promise<readonly Registered[]> {
+  const reply = await account.call("GET", "/v1/tenants/webhooks");
+  if (reply.status !== 200) throw refusalOf(account, reply);
+  return reply.json as readonly Registered[];
+}
 
 /**
  * Filters whose webhook is one that the API knows. What is typed may also be a URL as the command line shows it, without its
@@ -24,34 +34,38 @@ export async function resolveWebhook<Fields extends Filtering>(
   mustBeRegistered: boolean,
 ): Promise<Fields> {
   if (fields.webhook === undefined) return fields;
-  const reply = await account.call("GET", "/v1/tenants/webhooks");
-  if (reply.status !== 200) throw refusalOf(account, reply);
-  const webhook = webhookMeant(String(fields.webhook), reply.json as readonly Registered[], mustBeRegistered);
-  return { ...fields, webhook };
+  const typed = String(fields.webhook);
+  const registered = await readWebhooks(account);
+  const found = webhookMeant(typed, registered, "--webhook ");
+  if (!found && mustBeRegistered) throw unknownWebhook(typed, registered, "--webhook ");
+  // A whole URL also stands for webhooks that had it before.
+  return { ...fields, webhook: found && found.url !== typed ? found.id : typed };
 }
 
-function webhookMeant(typed: string, registered: readonly Registered[], mustBeRegistered: boolean): string {
-  if (registered.some(({ id, url }) => id === typed || url === typed)) return typed;
+/**
+ * The registered webhook with this id, or with this URL, with or without its query.
+ * @throws StartupError when several have the URL
+ */
+export function webhookMeant(typed: string, registered: readonly Registered[], prefix: Prefix): Registered | undefined {
+  const exactly = registered.find(({ id, url }) => id === typed || url === typed);
+  if (exactly) return exactly;
   const alike = registered.filter(({ url }) => webhookWords(url) === typed);
-  const [only, another] = alike;
-  if (only && another) {
-    throw new StartupError(
-      `${alike.length} webhooks have the URL ${typed}, with different queries. Try: ${named(alike)}`,
-    );
-  }
-  if (only) return only.id;
-  if (!mustBeRegistered) return typed;
-  if (registered.length === 0) {
-    throw new StartupError("The account has no webhooks. Try: register one with PUT /v1/tenants/webhooks.");
-  }
+  if (alike.length <= 1) return alike[0];
   throw new StartupError(
-    `--webhook must be the id or the URL of a registered webhook, not "${webhookWords(typed)}". Try: ${named(registered)}`,
+    `${alike.length} webhooks have the URL ${typed}, with different queries. Try: ${named(alike, prefix)}`,
+  );
+}
+
+export function unknownWebhook(typed: string, registered: readonly Registered[], prefix: Prefix): StartupError {
+  if (registered.length === 0) return new StartupError("The account has no webhooks. Try: postrider webhooks add URL");
+  return new StartupError(
+    `"${webhookWords(typed)}" is not the id or the URL of a registered webhook. Try: ${named(registered, prefix)}`,
   );
 }
 
 /** `--webhook wh_1 (https://a.example/hook), or wh_2 (…)` */
-function named(webhooks: readonly Registered[]): string {
+function named(webhooks: readonly Registered[], prefix: Prefix): string {
   const shown = webhooks.slice(0, mostNamed).map(({ id, url }) => `${id} (${webhookWords(url)})`);
   const left = webhooks.length - shown.length;
-  return `--webhook ${shown.join(", or ")}${left > 0 ? `, or one of ${left} more` : ""}`;
+  return `${prefix}${shown.join(", or ")}${left > 0 ? `, or one of ${left} more` : ""}`;
 }

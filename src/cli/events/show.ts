@@ -11,12 +11,10 @@ import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { reasonWords, webhookWords } from "../webhook-words.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
-import { failureWords, markState } from "./words.ts";
+import { failureWords, firstLine, markState } from "./words.ts";
 
 /** Attempts per page; the server's limit. */
 const pageSize = 1000;
-/** Characters shown of an answer's first line. */
-const shownOfAnswer = 60;
 
 export const eventsShowCommand: Command = {
   words: ["events", "show"],
@@ -132,12 +130,6 @@ function deliveryPart(url: string, record: EventRow | undefined, attempts: reado
     lines.push(table.replace(/^/gm, "  "));
   }
   return lines.join("\n");
-}
-
-function firstLine(text: string): string {
-  const [line = ""] = text.trimStart().split("\n");
-  const isCut = line.length > shownOfAnswer || text.trim() !== line.trim();
-  return plainText(line.trim().slice(0, shownOfAnswer)) + (isCut ? "…" : "");
 }
 
 /** Characters that a terminal would act on are escaped the JSON way, so that a payload stays the same JSON. */

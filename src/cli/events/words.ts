@@ -2,7 +2,10 @@ import type { Style } from "../style.ts";
 import { plainText } from "../table.ts";
 import type { EventRow } from "./api.ts";
 
-/** How parts of a record read on a terminal. */
+/** How parts of records and attempts read on a terminal. */
+
+/** Characters shown of an answer's first line. */
+const shownOfAnswer = 60;
 
 /** `HTTP 404`, or the code of a failure without a response; "" when nothing has failed. */
 export const failureWords = ({ errorCode, statusCode }: Pick<EventRow, "errorCode" | "statusCode">): string =>
@@ -11,4 +14,11 @@ export const failureWords = ({ errorCode, statusCode }: Pick<EventRow, "errorCod
 export function markState(state: string, style: Style): string {
   if (state === "DELIVERED") return style.good(state);
   return state === "FAILED" ? style.bad(state) : state;
+}
+
+/** How a receiver's answer begins. */
+export function firstLine(text: string): string {
+  const [line = ""] = text.trimStart().split("\n");
+  const isCut = line.length > shownOfAnswer || text.trim() !== line.trim();
+  return plainText(line.trim().slice(0, shownOfAnswer)) + (isCut ? "…" : "");
 }

@@ -9,6 +9,7 @@ import { Interrupted } from "../client/interrupted.ts";
 import type { Reply } from "../client/server.ts";
 import { resolveWebhook } from "../client/webhook.ts";
 import { jsonFlag } from "../command.ts";
+import { confirm } from "../confirmation.ts";
 import { count, counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
@@ -142,8 +143,9 @@ async function countSelected({ kind, fields }: Selection, account: Account): Pro
 async function isConfirmed(selected: number, { kind, fields }: Selection, io: Io): Promise<boolean> {
   const all = kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
   const receivers = fields.webhook === undefined ? all : `to ${webhookWords(String(fields.webhook))} alone`;
-  const answer = await io.ask(`This delivers ${counted(selected, "event")} again, ${receivers}. Continue? [y/N] `);
-  if (answer !== null) return /^y(es)?$/i.test(answer.trim());
+  const question = `This delivers ${counted(selected, "event")} again, ${receivers}. Continue? [y/N] `;
+  const answer = await confirm(question, io);
+  if (answer !== null) return answer;
   throw new StartupError(
     `${counted(selected, "event")} match, and a replay of more than ${mostUnconfirmed} needs confirmation. Try: --yes`,
   );

@@ -1,0 +1,37 @@
+import type { Registered } from "../client/webhook.ts";
+
+/** How the list of webhooks changes, which the API takes only as a whole. */
+
+/** An entry of the new list. What it does not say stays as it is for a URL that stays; only the name has to be repeated. */
+export interface Entry {
+  readonly webhook_url: string;
+  readonly name?: string;
+  readonly event_types?: readonly string[];
+  readonly paused?: boolean;
+}
+
+const staying = ({ url, name }: Registered): Entry => ({ webhook_url: url, name });
+
+export const withAdded = (listed: readonly Registered[], added: Entry): readonly Entry[] => [
+  ...listed.map(staying),
+  added,
+];
+
+export const withoutOne = (listed: readonly Registered[], removed: Registered): readonly Entry[] =>
+  listed.filter(({ id }) => id !== removed.id).map(staying);
+
+export const withPaused = (listed: readonly Registered[], changed: Registered, paused: boolean): readonly Entry[] =>
+  listed.map((webhook) => ({ ...staying(webhook), ...(webhook.id === changed.id && { paused }) }));
+
+const ownWords: Readonly<Record<string, string>> = { webhook_url: "URL", name: "--name", event_types: "--type" };
+
+/** A refusal, which names entries by their places in the list, in terms of the command line. */
+export function inOwnWords(message: string, entries: readonly Entry[], listed: readonly Registered[]): string {
+  return message
+    .replace(/^The body/, "The list of webhooks")
+    .replace(/\[(\d+)\]\.(\w+)(?:\[\d+\])?/g, (place, index: string, field: string) => {
+      const registered = listed.find(({ url }) => url === entries[Number(index)]?.webhook_url);
+      if (registered) return `the ${field === "webhook_url" ? "URL" : field} of ${registered.id}`;
+      return ownWords[field] ?? place;
+    });
+}

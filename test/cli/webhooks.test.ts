@@ -1,0 +1,298 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { runCommand } from "../../src/cli/run.ts";
+import { closedPort, type Hooks, ingestOne, register, settled, startHooks, until } from "../support/api-server.ts";
+import { type ReceivedRequest, startReceiver } from "../support/receiver.ts";
+import { createScriptedIo, type Script } from "../support/scripted-io.ts";
+import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
+import { type } from "../support/typed.ts";
+
+let app: TestApp;
+let hooks: Hooks;
+
+beforeAll(async () => {
+  app = await startTestApp({ env: { POSTRIDER_RETRY_SCHEDULE: "1h" } });
+  hooks = await startHooks();
+});
+
+afterAll(async () => {
+  hooks.stop();
+  await app.stop();
+});
+
+async function run(account: TestAccount, line: string, script: Script = {}) {
+  const { ended, out, err, questions } = type(app.url, account, line.split(" "), script);
+  return { code: await ended, out: out.join("\n"), err, questions };
+}
+
+/** Two may be added to those that it has. */
+async function withWebhooks(...webhooks: Parameters<typeof register>[1][]): Promise<TestAccount> {
+  const account = await app.account();
+  const limits = { webhooks: webhooks.length + 2 };
+  await app.request("PUT", `/operator/tenants/${account.id}/limits`, { token: app.operatorToken, body: limits });
+  await register(account, ...webhooks);
+  return account;
+}
+
+const settingsOf = async (account: TestAccount) => (await account.get("/v1/tenants/webhooks?expand=true")).body;
+
+const everySetting = {
+  ...{ name: "Shop", event_types: ["order.*"], ordered: true, paused: true, rate_limit: 50, max_concurrency: 3 },
+  headers: { Authorization: "Bearer 0123456789" },
+};
+
+describe("webhooks list", () => {
+  test("is a table for people, with how the latest deliveries went", async () => {
+    const [good, bad] = [hooks.hook(200), hooks.hook(404)];
+    const account = await withWebhooks(
+      { webhook_url: `${good.url}?token=secret`, name: "Sh\u202eop", event_types: ["order.*", "invoice.paid"] },
+      bad.url,
+      { webhook_url: "http://127.0.0.1:9000/paused", paused: true, event_types: ["none"] },
+    );
+    await settled(account, await ingestOne(account, { event_type: "order.paid" }));
+    const [first, second, third] = await settingsOf(account);
+    const { code, out } = await run(account, "webhooks list");
+    expect(code).toBe(0);
+    expect(out.split("\n").map((line) => line.split(/ {2,}/))).toEqual([
+      ["webhook", "name", "state", "delivered", "failed", "pending", "failure", "types", "url"],
+      [first.id, "Sh?op", "active", "1", "0", "0", "order.*,invoice.paid", good.url],
+      [second.id, "–", "active", "0", "1", "0", "HTTP 404", "all", bad.url],
+      [third.id, "–", "paused", "0", "0", "0", "none", "http://127.0.0.1:9000/paused"],
+      ["3 webhooks. The latest 100 deliveries to each are counted."],
+    ]);
+
+    bad.answer = 200;
+    await settled(account, await ingestOne(account));
+    expect((await run(account, "webhooks list")).out).not.toContain("HTTP 404");
+  });
+
+  test("is what `webhooks` alone means, and --json is the server's list with all settings", async () => {
+    const account = await withWebhooks(hooks.hook().url);
+    expect((await run(account, "webhooks")).out).toBe((await run(account, "webhooks list")).out);
+    const { text } = await account.get("/v1/tenants/webhooks?expand=true");
+    for (const line of ["webhooks --json", "webhooks list --json"]) {
+      expect(await run(account, line)).toMatchObject({ code: 0, out: text, err: [] });
+    }
+  });
+
+  test("that is empty says how to add one", async () => {
+    expect(await run(await app.account(), "webhooks")).toMatchObject({
+      code: 0,
+      out: "The account has no webhooks. To add one: postrider webhooks add URL",
+    });
+  });
+});
+
+describe("webhooks add", () => {
+  test.each([
+    ["", { name: "", event_types: null }],
+    [" --name Orders", { name: "Orders", event_types: null }],
+    [" --type order.*", { name: "", event_types: ["order.*"] }],
+    [" --type order.*,invoice.paid --name Orders", { name: "Orders", event_types: ["order.*", "invoice.paid"] }],
+  ])("URL%s prints the id and leaves the others as they are", async (flags, expected) => {
+    const account = await withWebhooks(
+      { webhook_url: `${hooks.hook().url}?token=secret`, ...everySetting },
+      { webhook_url: hooks.hook().url, name: "Second" },
+    );
+    const before = await settingsOf(account);
+    const { url } = hooks.hook();
+    const { code, out, err } = await run(account, `webhooks add ${url}${flags}`);
+    const [first, second, added] = await settingsOf(account);
+    expect({ code, out }).toEqual({ code: 0, out: added.id });
+    expect(err).toEqual([`To send it a test event: postrider webhooks test ${added.id}`]);
+    expect([first, second]).toEqual(before);
+    expect(added).toMatchObject({ url, paused: false, headers: null, ...expected });
+  });
+
+  test("--json prints the webhook with all its settings", async () => {
+    const account = await withWebhooks();
+    const { out } = await run(account, `webhooks add ${hooks.hook().url} --json`);
+    expect(out).toBe(JSON.stringify((await settingsOf(account))[0]));
+  });
+
+  test.each([
+    ["ftp://x", 'URL must start with "https://" (or "http://" before localhost or a loopback address).'],
+    ["{present}", "URL must not be the same URL as the URL of {id}. Try: postrider webhooks list"],
+    ["http://localhost:9000/ --type a,b..c", "--type must be words of letters, digits, _ and - joined by dots, "],
+    ["http://localhost:9000/ --type=", "--type must be words of letters, "],
+    [`http://localhost:9000/ --name ${"x".repeat(201)}`, "--name must have at most 200 characters."],
+  ])("%s: the server's rule, in the words of the command line", async (typed, message) => {
+    const { url } = hooks.hook();
+    const account = await withWebhooks(url);
+    const [{ id }] = await settingsOf(account);
+    const line = `webhooks add ${typed}`.replace("{present}", url.replace("/hook/", "/./hook/"));
+    const { code, out, err } = await run(account, line);
+    expect({ code, out, count: err.length }).toEqual({ code: 1, out: "", count: 1 });
+    expect(err[0]).toStartWith(`postrider: ${message.replace("{id}", id)}`);
+    expect(await settingsOf(account)).toHaveLength(1);
+  });
+
+  test("of more than the account may have says how to make room", async () => {
+    const account = await app.account();
+    await register(account, hooks.hook().url);
+    const { code, err } = await run(account, `webhooks add ${hooks.hook().url}`);
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: [
+        "postrider: The list of webhooks must have at most 1 entry on this account; remove some or ask for a higher limit. Try: postrider webhooks remove ID|URL",
+      ],
+    });
+  });
+});
+
+describe("webhooks remove", () => {
+  test("asks first, and leaves the others as they are", async () => {
+    const { url } = hooks.hook();
+    const stays = { webhook_url: hooks.hook().url, ...everySetting };
+    const account = await withWebhooks(`${url}?token=secret`, stays);
+    const [{ id }, other] = await settingsOf(account);
+    const question = `This removes ${id} (${url}) with its settings, and what waits for it fails. Continue? [y/N] `;
+    const refused = { code: 1, out: "", err: ["Nothing was removed."], questions: [question] };
+    expect(await run(account, `webhooks remove ${id}`, { answers: ["n"] })).toEqual(refused);
+    expect(await settingsOf(account)).toHaveLength(2);
+    expect(await run(account, `webhooks remove ${url}`, { answers: ["yes"] })).toEqual({
+      code: 0,
+      out: `${id} is removed.`,
+      err: ["What waited for it fails. To see it: postrider events list --code webhook_removed"],
+      questions: [question],
+    });
+    expect(await settingsOf(account)).toEqual([other]);
+  });
+
+  test("needs --yes in a script, and then what waits for it fails", async () => {
+    const account = await withWebhooks({ webhook_url: hooks.hook().url, paused: true });
+    const [{ id }] = await settingsOf(account);
+    const eventId = await ingestOne(account);
+    expect(await run(account, `webhooks remove ${id}`)).toMatchObject({
+      code: 1,
+      err: ["postrider: Removing a webhook needs confirmation. Try: --yes"],
+    });
+    expect(await run(account, `webhooks remove ${id} --yes`)).toMatchObject({ code: 0, questions: [] });
+    await settled(account, eventId);
+    expect((await run(account, "events list --code webhook_removed")).out).toContain(eventId);
+  });
+
+  test("keeps what somebody else adds while the question is open", async () => {
+    const [gone, added] = [hooks.hook().url, hooks.hook().url];
+    const account = await withWebhooks(gone);
+    const { io } = createScriptedIo({ env: { POSTRIDER_URL: app.url, POSTRIDER_TOKEN: account.jwt } });
+    const ask = async () => {
+      await register(account, gone, added);
+      return "y";
+    };
+    expect(await runCommand(["webhooks", "remove", gone], { ...io, ask })).toBe(0);
+    expect((await settingsOf(account)).map(({ url }: { url: string }) => url)).toEqual([added]);
+  });
+});
+
+describe("webhooks test", () => {
+  const closed = closedPort();
+
+  test.each([
+    [200, 0, ["outcome  acknowledged", "status   200", "answer   –"]],
+    [503, 1, ["outcome  not acknowledged", "status   503", "reason   HTTP 503 from {url}"]],
+    ["closed", 1, ["outcome  not acknowledged", "status   –", "reason   Connection refused by {url}"]],
+  ] as const)("of a receiver that answers %s has exit code %i", async (answer, expected, lines) => {
+    const url = answer === "closed" ? `http://127.0.0.1:${await closed}/hook` : hooks.hook(answer).url;
+    const account = await withWebhooks(`${url}?token=secret`);
+    const { code, out } = await run(account, `webhooks test ${url}`);
+    expect(code).toBe(expected);
+    expect(out).toStartWith(`webhook  ${url}\n`);
+    for (const line of lines) expect(out).toContain(`\n${line.replace("{url}", url)}`);
+    expect(out).toMatch(/\ntook {5}\d+ ms\n/);
+  });
+
+  test("shows how the answer begins, and --json is the attempt", async () => {
+    const hook = hooks.hook((response) => response.end("tha\u202enks\nat length"));
+    const account = await withWebhooks(hook.url);
+    const [{ id }] = await settingsOf(account);
+    expect((await run(account, `webhooks test ${id}`)).out).toEndWith("\nanswer   tha?nks…");
+    const { code, out } = await run(account, `webhooks test ${id} --json`);
+    expect({ code, attempt: JSON.parse(out) }).toMatchObject({ code: 0, attempt: { statusCode: 200, error: null } });
+    expect(hook.received).toHaveLength(2);
+  });
+});
+
+describe("webhooks pause, resume and enable", () => {
+  test("change the state of one webhook and nothing else", async () => {
+    const { url } = hooks.hook();
+    const account = await withWebhooks({ webhook_url: url, ...everySetting, paused: false }, hooks.hook().url);
+    const before = await settingsOf(account);
+    const [{ id }, second] = before;
+    expect(await run(account, `webhooks pause ${url}`)).toMatchObject({ code: 0, out: `${id} is paused.`, err: [] });
+    expect(await settingsOf(account)).toEqual([{ ...before[0], paused: true, state: "paused" }, second]);
+    expect((await run(account, `webhooks resume ${id} --json`)).out).toBe(JSON.stringify(before[0]));
+    expect(await settingsOf(account)).toEqual(before);
+  });
+
+  test("enable ends that a webhook is disabled, which resume does not", async () => {
+    const account = await withWebhooks(hooks.hook(410).url);
+    for (let n = 0; n < 3; n += 1) await settled(account, await ingestOne(account));
+    const [{ id }] = await until(
+      () => settingsOf(account),
+      ([{ state }]) => state === "disabled",
+    );
+    for (const [verb, state] of [
+      ["resume", "disabled"],
+      ["enable", "active"],
+      ["enable", "active"],
+    ]) {
+      expect(await run(account, `webhooks ${verb} ${id}`)).toMatchObject({ code: 0, out: `${id} is ${state}.` });
+    }
+  });
+});
+
+describe("what cannot be done is one line with a remedy", () => {
+  test.each([
+    ["webhooks lst", 2, 'There is no command "webhooks lst". Try: postrider webhooks list'],
+    ["webhooks --jsn", 2, '"postrider webhooks list" has no flag --jsn. Try: --json'],
+    ["webhooks add", 2, '"postrider webhooks add" needs URL. Try: postrider webhooks add URL'],
+    ["webhooks test", 2, '"postrider webhooks test" needs ID|URL. Try: postrider webhooks test ID|URL'],
+    ...["remove", "test", "pause", "resume", "enable"].map((verb): [string, number, string] => [
+      `webhooks ${verb} wh_1`,
+      1,
+      "The account has no webhooks. Try: postrider webhooks add URL",
+    ]),
+  ])("%s: exit code %i", async (line, expected, message) => {
+    const { code, out, err } = await run(await app.account(), line);
+    expect({ code, out, err }).toEqual({ code: expected, out: "", err: [`postrider: ${message}`] });
+  });
+
+  test("a webhook that is not registered, or that two could be", async () => {
+    const { url } = hooks.hook();
+    const account = await withWebhooks(`${url}?token=secret`, `${url}?token=other`);
+    const [one, two] = await settingsOf(account);
+    const named = `${one.id} (${url}), or ${two.id} (${url})`;
+    expect((await run(account, "webhooks test http://a.example/?b")).err).toEqual([
+      `postrider: "http://a.example/" is not the id or the URL of a registered webhook. Try: ${named}`,
+    ]);
+    expect((await run(account, `webhooks test ${url}`)).err).toEqual([
+      `postrider: 2 webhooks have the URL ${url}, with different queries. Try: ${named}`,
+    ]);
+  });
+
+  /** A server with an empty list, on which `put` answers the change. */
+  async function add(put: () => Response) {
+    const server = startReceiver({
+      answer({ method, path }: ReceivedRequest) {
+        if (path === "/v1/tenants/me") return Response.json({ tenant_id: "t1" });
+        return method === "PUT" ? put() : Response.json([]);
+      },
+    });
+    const { ended, err } = type(server.url, { jwt: "x" }, ["webhooks", "add", "https://a.example"]);
+    const code = await ended;
+    const puts = server.requests.filter(({ method }) => method === "PUT").length;
+    await server.stop();
+    return { code, err, puts, url: server.url };
+  }
+
+  test("a change that may have arrived is not repeated", async () => {
+    const { url, ...outcome } = await add(() => new Response("bad gateway", { status: 502 }));
+    const message = `${url} answered 502. The webhooks may have changed. Try: postrider webhooks list`;
+    expect(outcome).toEqual({ code: 1, err: [`postrider: ${message}`], puts: 1 });
+  });
+
+  test("a webhook that somebody else's change has removed again", async () => {
+    const message = "Somebody else has just replaced the list, without this webhook. Try: postrider webhooks list";
+    expect(await add(() => Response.json([]))).toMatchObject({ code: 1, err: [`postrider: ${message}`], puts: 1 });
+  });
+});
