@@ -140,6 +140,21 @@ describe("events list", () => {
     await server.stop();
   });
 
+  test("looks up a webhook's URL, which may lack its query, but no id", async () => {
+    const server = startReceiver({
+      answer: ({ path }) =>
+        Response.json(
+          path === "/v1/tenants/me" ? { tenant_id: "t1" } : path.includes("/events") ? { events: [], total: 0 } : [],
+        ),
+    });
+    const lookUps = async (webhook: string) => {
+      await type(server.url, account, ["events", "list", "--webhook", webhook]).ended;
+      return server.requests.filter(({ path }) => path === "/v1/tenants/webhooks").length;
+    };
+    expect([await lookUps("wh_1"), await lookUps("https://a.example/hook")]).toEqual([0, 1]);
+    await server.stop();
+  });
+
   test("names no page behind the last one", async () => {
     const other = await app.account();
     await batchOf(app, other, 25);

@@ -35,6 +35,8 @@ export async function resolveWebhook<Fields extends Filtering>(
 ): Promise<Fields> {
   if (fields.webhook === undefined) return fields;
   const typed = String(fields.webhook);
+  // The API judges an id itself, but it does not name those that it could be.
+  if (!mustBeRegistered && typed.startsWith("wh_")) return fields;
   const registered = await readWebhooks(account);
   const found = webhookMeant(typed, registered, "--webhook ");
   if (!found && mustBeRegistered) throw unknownWebhook(typed, registered, "--webhook ");
