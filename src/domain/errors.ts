@@ -11,6 +11,7 @@ export type ErrorKind =
   | "method_not_allowed"
   | "too_large"
   | "unsupported_media_type"
+  | "precondition_failed" // the resource is not as the client says that it read it
   | "idempotency_conflict"
   | "rate_limited"
   | "unavailable"; // temporary, without effect: repeating is safe

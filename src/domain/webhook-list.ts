@@ -1,4 +1,4 @@
-import { type DomainError, invalidField } from "./errors.ts";
+import { DomainError, invalidField } from "./errors.ts";
 import { accountGone } from "./standing.ts";
 import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
 import { isDeliveredAlike, newStanding, usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
@@ -6,6 +6,15 @@ import { isDeliveredAlike, newStanding, usualSettings, type Webhook, type Webhoo
 /** An entry of a list that replaces the one before, with only the settings that it mentions. */
 // The id is for a URL that is new: one that stays keeps its own.
 export type ListedWebhook = Pick<Webhook, "id" | "url" | "name"> & Partial<WebhookSettings>;
+
+/** A list as a client wants it, and what has to hold for it to be taken. */
+export interface WantedList {
+  readonly webhooks: readonly ListedWebhook[];
+  /** How many the account may have. */
+  readonly limit: number;
+  /** What the list has to be before: one of these `listTag`s. @default any */
+  readonly readAs?: readonly string[] | null;
+}
 
 /** A webhook that has no key yet. */
 export type AddedWebhook = Omit<Webhook, "key">;
@@ -35,13 +44,25 @@ export type WebhookListChange =
     }
   | { readonly kind: "refused"; readonly error: DomainError };
 
-/** @param limit how many the account may have */
+/**
+ * Tells lists apart: another one has another URL, name, order or setting somewhere. How deliveries have been going makes no
+ * difference.
+ */
+export function listTag(webhooks: readonly Webhook[]): string {
+  const told = webhooks.map((webhook) => {
+    const { id, name, eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders } = webhook;
+    const headers = sealedHeaders && Buffer.from(sealedHeaders).toString("base64");
+    return [id, name, eventTypes, ordered, paused, rateLimit, maxConcurrency, headers];
+  });
+  return Bun.hash.xxHash64(JSON.stringify(told)).toString(36);
+}
+
 export function replaceWebhooks(
   { gone, webhooks }: Pick<TenantState, "gone" | "webhooks">,
-  wanted: readonly ListedWebhook[],
-  limit: number,
+  { webhooks: wanted, limit, readAs = null }: WantedList,
 ): WebhookListChange {
   if (gone) return { kind: "refused", error: accountGone() };
+  if (readAs !== null && !readAs.includes(listTag(webhooks))) return { kind: "refused", error: listChanged() };
   if (wanted.length > limit) return { kind: "refused", error: tooManyWebhooks(wanted.length, limit) };
   const registered = new Map(webhooks.map((webhook) => [webhook.url, webhook]));
   const urls = new Set(wanted.map(({ url }) => url));
@@ -72,3 +93,11 @@ const tooManyWebhooks = (given: number, limit: number) =>
     `has ${given} entries, but the account may have ${limit}; leave some out or ask for a higher limit`,
     "too_many_webhooks",
   );
+
+/** RFC 9110, section 13.1.1: somebody else has replaced the list since it was read. */
+const listChanged = () =>
+  new DomainError({
+    kind: "precondition_failed",
+    code: "webhooks_changed",
+    message: "The webhooks have changed since they were read; read them again, and repeat the change.",
+  });

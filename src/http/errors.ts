@@ -8,6 +8,7 @@ const statusOf: Record<ErrorKind, number> = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  precondition_failed: 412,
   too_large: 413,
   unsupported_media_type: 415,
   idempotency_conflict: 422,

@@ -104,6 +104,7 @@ export const refusalCodes: readonly string[] = [
   "unsupported_media_type",
   "weak_password",
   "webhook_not_found",
+  "webhooks_changed",
   "wrong_credentials",
   "wrong_operator_token",
   "wrong_password",

@@ -12,7 +12,7 @@ import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
 import type { TraceContext } from "../domain/trace-context.ts";
 import type { Webhook, WebhookRef } from "../domain/webhook.ts";
-import type { ListedWebhook } from "../domain/webhook-list.ts";
+import type { ListedWebhook, WantedList } from "../domain/webhook-list.ts";
 import type { AuditVerbs } from "./audit.ts";
 import type { BillingVerbs, NewVerification } from "./billing.ts";
 import type { Cursor } from "./cursor.ts";
@@ -223,15 +223,9 @@ export interface WebhookVerbs {
   /**
    * Replaces the whole list. The act records what changed; an unchanged list is not noted.
    * @returns the new list
-   * @throws invalid `too_many_webhooks`
+   * @throws invalid `too_many_webhooks`, precondition_failed `webhooks_changed`
    */
-  replaceWebhooks(
-    tenantKey: number,
-    webhooks: readonly ListedWebhook[],
-    limit: number,
-    now: number,
-    act?: Act,
-  ): Promise<Webhook[]>;
+  replaceWebhooks(tenantKey: number, wanted: WantedList, now: number, act?: Act): Promise<Webhook[]>;
 }
 
 // ---------------------------------------------------------------- events

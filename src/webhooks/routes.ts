@@ -8,9 +8,11 @@ import { webhooksAllowed } from "../domain/limits.ts";
 import { deliveriesPaused, refusalOfWork } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Webhook } from "../domain/webhook.ts";
+import { listTag } from "../domain/webhook-list.ts";
 import { toAttemptBody } from "../events/attempt-model.ts";
 import { sliceEvent } from "../events/payload.ts";
-import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
+import { etag, tagsIn } from "../http/entity-tag.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -86,12 +88,13 @@ export function webhookRoutes({
             description: "The webhooks, in the order in which they were set; with `expand=true`, all their settings.",
             schema: m.webhookList,
             example: m.webhookListExample,
+            headers: tagHeader,
           },
         },
       },
       async ({ tenant, query: { expand } }) => {
         const webhooks = await store.webhooks(tenant.key);
-        return ok(webhooks.map(expand === "true" ? settingsFor(tenant) : m.toWebhookListEntry));
+        return okList(webhooks, expand === "true" ? settingsFor(tenant) : m.toWebhookListEntry);
       },
     ),
 
@@ -123,28 +126,39 @@ export function webhookRoutes({
         description:
           "A URL that is left out is removed, an empty array removes all, and a URL that stays keeps its id. " +
           "A setting that an entry leaves out keeps its value for a URL that stays, and null resets it; only `name` becomes empty. " +
-          "If any entry is invalid, nothing changes. The account's inbox (`GET /v1/inbox`) can be registered like any URL. " +
+          "If any entry is invalid, nothing changes. With the `ETag` of the list in `If-Match`, a list that somebody else has changed since is left alone (412). The account's inbox (`GET /v1/inbox`) can be registered like any URL. " +
           `At most ${changes.most} changes a minute.`,
         access: "session",
         body: m.webhookEntries,
         bodyExample: m.webhookEntriesExample,
         limit: async ({ tenant }) => refuseTooMany(await limits.peek([{ limit: changes, key: tenant.id }])),
         responses: {
-          200: { description: "The saved list.", schema: m.savedWebhooks, example: m.webhookEntriesExample },
+          200: {
+            description: "The saved list.",
+            schema: m.savedWebhooks,
+            example: m.webhookEntriesExample,
+            headers: tagHeader,
+          },
           400: invalidRequest('[0].webhook_url must start with "https://".', "invalid_webhook_url"),
+          412: failure(
+            "The list is not the one that `If-Match` names; nothing has changed.",
+            "webhooks_changed",
+            "The webhooks have changed since they were read; read them again, and repeat the change.",
+          ),
         },
       },
-      async ({ tenant, body, address }) => {
+      async ({ tenant, body, address, headers }) => {
+        const readAs = tagsIn(headers.get("if-match"));
         const limit = webhooksAllowed(tenant);
         const checked = await checkWebhooks(body, { policy: policyOf(tenant), field: "", limit, webhookConcurrency });
         const stored = hasMasks(checked) ? await store.webhooks(tenant.key) : [];
-        const wanted = sealHeaders(checked, { headerVault, tenantId: tenant.id, field: "", stored });
+        const webhooks = sealHeaders(checked, { headerVault, tenantId: tenant.id, field: "", stored });
         // Checked again, and only counted now: a request that was refused has changed nothing.
         refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }]));
         const act = { ...byAccount(address), action: "webhooks.changed" } as const;
-        const saved = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now(), act);
+        const saved = await store.replaceWebhooks(tenant.key, { webhooks, limit, readAs }, clock.now(), act);
         announceChange(hub, tenant, "webhooks");
-        return ok(saved.map(m.toSavedWebhook));
+        return okList(saved, m.toSavedWebhook);
       },
     ),
 
@@ -248,6 +262,13 @@ export function webhookRoutes({
     ),
   ];
 }
+
+const tagHeader = { ETag: "Identifies this list, for `If-Match`." };
+
+const okList = (webhooks: readonly Webhook[], toEntry: (webhook: Webhook) => unknown): Reply => ({
+  ...ok(webhooks.map(toEntry)),
+  headers: { ETag: etag(listTag(webhooks)) },
+});
 
 /** True for an empty object, too: some clients always send JSON. */
 const isNothing = (body: Uint8Array): boolean =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { usualSettings } from "../../src/domain/webhook.ts";
-import { type ListedWebhook, replaceWebhooks } from "../../src/domain/webhook-list.ts";
+import { type ListedWebhook, listTag, replaceWebhooks } from "../../src/domain/webhook-list.ts";
 import { registered } from "../support/tenant-state.ts";
 
 const [a, b] = [registered(1), registered(2)];
@@ -13,7 +13,29 @@ const paused = { ...entry(1), paused: true };
 const paused2 = { ...entry(2), paused: true };
 
 const replaced = (webhooks: (typeof a)[], wanted: ListedWebhook[]) =>
-  replaceWebhooks({ gone: false, webhooks }, wanted, 3);
+  replaceWebhooks({ gone: false, webhooks }, { webhooks: wanted, limit: 3 });
+
+describe("the tag of a list", () => {
+  test.each<[string, (typeof a)[]]>([
+    ["another webhook", [a]],
+    ["another order", [b, a]],
+    ["another name", [{ ...a, name: "Shop" }, b]],
+    ["other types", [{ ...a, eventTypes: ["order.*"] }, b]],
+    ["another limit", [{ ...a, rateLimit: 5 }, b]],
+    ["a pause", [{ ...a, paused: true }, b]],
+    ["other headers", [{ ...a, sealedHeaders: new Uint8Array([1]) }, b]],
+    ["the same URL under another id", [{ ...a, id: "wh_again" }, b]],
+  ])("changes with %s", (_, changed) => {
+    expect(listTag(changed)).not.toBe(listTag([a, b]));
+  });
+
+  test("is the same however deliveries have been going", () => {
+    const since = { at: 5, errorCode: "timeout", statusCode: null };
+    const disabled = { at: 9, reason: "failing" as const };
+    const failing = { since: 5, goneInARow: 0, toldAt: null, warnedAt: null, ...since };
+    expect(listTag([{ ...a, failing, disabled } as typeof a, b])).toBe(listTag([a, b]));
+  });
+});
 
 describe("a list of webhooks that replaces the one before", () => {
   test.each<[string, (typeof a)[], ListedWebhook[], object]>([
@@ -69,6 +91,9 @@ describe("a list of webhooks that replaces the one before", () => {
     ["is that of a deleted account, whatever it has", true, 4, "account_gone"],
   ])("is refused when it %s", (_, gone, entries, code) => {
     const wanted = Array.from({ length: entries }, (_entry, index) => entry(index));
-    expect(replaceWebhooks({ gone, webhooks: [a] }, wanted, 3)).toMatchObject({ kind: "refused", error: { code } });
+    expect(replaceWebhooks({ gone, webhooks: [a] }, { webhooks: wanted, limit: 3 })).toMatchObject({
+      kind: "refused",
+      error: { code },
+    });
   });
 });

@@ -70,7 +70,7 @@ export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds:
   await world.startReplay(tenant, "failed", { label: "with \u0000 in it" });
   await world.startReplay(tenant, "all", { label: "plain" });
   await world.queueAll(3);
-  await store.replaceWebhooks(tenant.key, newWebhooks(b), 10, clock.now());
+  await store.replaceWebhooks(tenant.key, { webhooks: newWebhooks(b), limit: 10 }, clock.now());
   await store.suspend(other.key, "operator", clock.now());
   await store.rotateSigningSecret(tenant.key, new Uint8Array(60), clock.now() + 1_000, clock.now());
   await store.endSession("session", clock.now() + 1_000_000);

@@ -10,5 +10,5 @@ export async function saveWebhooks(server: TestApp, account: TestAccount, urls: 
   const tenant = await store.findTenant(account.id);
   if (tenant === null) throw new Error("The account is gone.");
   const webhooks = urls.map((url) => ({ id: newId("wh"), url, name: "" }));
-  await store.replaceWebhooks(tenant.key, webhooks, urls.length, Date.now());
+  await store.replaceWebhooks(tenant.key, { webhooks: webhooks, limit: urls.length }, Date.now());
 }

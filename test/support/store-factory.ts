@@ -183,7 +183,7 @@ export async function createWorld(backend: StoreBackend) {
       return tenant;
     },
     setUrls: (tenant: Tenant, ...webhooks: (string | Partial<ListedWebhook>)[]) =>
-      store.replaceWebhooks(tenant.key, newWebhooks(...webhooks), 10, clock.now()),
+      store.replaceWebhooks(tenant.key, { webhooks: newWebhooks(...webhooks), limit: 10 }, clock.now()),
     /** Accepts events and takes ownership of their deliveries. */
     acceptOwned: (tenant: Tenant, given: Given = {}) =>
       world.accept(tenant, { roomFor: () => Number.POSITIVE_INFINITY, ...given }),

@@ -51,7 +51,7 @@ export interface TestAccount {
   readonly apiKey: string;
   get(path: string): Promise<Answer>;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
-  put(path: string, body?: unknown): Promise<Answer>;
+  put(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   delete(path: string): Promise<Answer>;
   /** Posts an event with the account's API key. */
   ingest(payload: unknown, headers?: Record<string, string>): Promise<Answer>;
@@ -145,7 +145,7 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
           ...(payload !== undefined && { body: payload }),
           ...(headers && { headers }),
         }),
-      put: (path, payload) => request("PUT", path, { token: jwt, body: payload }),
+      put: (path, payload, headers = {}) => request("PUT", path, { token: jwt, body: payload, headers }),
       delete: (path) => request("DELETE", path, { token: jwt }),
       ingest: (payload, headers) =>
         request("POST", "/v1/ingest", { token: apiKey, body: { payload }, ...(headers && { headers }) }),

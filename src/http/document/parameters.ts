@@ -15,6 +15,7 @@ export function parametersOf(endpoint: ErasedEndpoint): Parameter[] {
     ...parametersIn("query", endpoint.query),
     ...(endpoint.access === "api_key" && endpoint.method === "POST" ? ofIngestions : []),
     ...(isStream(endpoint) ? [lastEventId] : []),
+    ...(endpoint.responses[412] ? [ifMatch] : []),
   ];
 }
 
@@ -56,6 +57,15 @@ const lastEventId: Parameter = {
   in: "header",
   required: false,
   description: "The id of the last message received; the stream resumes after it.",
+  schema: { type: "string" },
+};
+
+/** Taken where what is replaced may have changed since it was read (RFC 9110, section 13.1.1). */
+const ifMatch: Parameter = {
+  name: "If-Match",
+  in: "header",
+  required: false,
+  description: "The `ETag` of what was read: if it has changed since, nothing is replaced, and the answer is 412.",
   schema: { type: "string" },
 };
 

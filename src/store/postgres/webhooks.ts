@@ -28,10 +28,10 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
     webhooks,
     ...webhookHealthVerbs({ pool, webhooks }),
 
-    replaceWebhooks: (tenantKey, webhooks, limit, now, act) =>
+    replaceWebhooks: (tenantKey, wanted, now, act) =>
       writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
-        const change = replaceWebhooks(held, webhooks, limit);
+        const change = replaceWebhooks(held, wanted);
         if (change.kind === "refused") throw change.error;
         const { removed, forgotten, throttled, unordered } = change;
         if (removed.length > 0) {

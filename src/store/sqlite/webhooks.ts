@@ -29,10 +29,10 @@ export function webhookVerbs({ db, writer, hold, reader, filing, audit }: Connec
       });
     },
 
-    replaceWebhooks: (tenantKey, webhooks, limit, now, act) =>
+    replaceWebhooks: (tenantKey, wanted, now, act) =>
       writer.submit<Webhook[]>((tx) => {
         const held = hold(tx, tenantKey);
-        const change = replaceWebhooks(held, webhooks, limit);
+        const change = replaceWebhooks(held, wanted);
         if (change.kind === "refused") return refuse(change.error);
         const before = held.webhooks;
         const { removed, forgotten, throttled, unordered } = change;

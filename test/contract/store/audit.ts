@@ -46,7 +46,7 @@ export function auditContract(backend: StoreBackend): void {
       ["rotateSigningSecret", ({ key }, act) => world.store.rotateSigningSecret(key, bytes("x"), 2, 1, act)],
       ["endAllSessions", ({ key }, act) => world.store.endAllSessions(key, act)],
       ["rememberLogin", ({ key }, act) => world.store.rememberLogin(key, "192.0.2.1", 1, act)],
-      ["replaceWebhooks", ({ key }, act) => world.store.replaceWebhooks(key, [], 1, 1, act)],
+      ["replaceWebhooks", ({ key }, act) => world.store.replaceWebhooks(key, { webhooks: [], limit: 1 }, 1, act)],
       [
         "openVerification",
         ({ key }, act) => world.store.openVerification(key, { accountId: "bill_1", token: "t" }, null, 1, act),
@@ -86,7 +86,7 @@ export function auditContract(backend: StoreBackend): void {
       const act = newAct({ action: "webhooks.changed" });
       const entry = (url: string, rest = {}) => ({ id: `whk_${url}`, url, name: "x", ...rest });
       const put = (...entries: ReturnType<typeof entry>[]) =>
-        world.store.replaceWebhooks(tenant.key, entries, 10, 1, act);
+        world.store.replaceWebhooks(tenant.key, { webhooks: entries, limit: 10 }, 1, act);
       await put(entry(a), entry(b));
       world.clock.advance(1);
       await put(entry(a), entry(b));

@@ -206,7 +206,10 @@ export function changesContract(backend: StoreBackend): void {
       });
 
       const refused: readonly [string, (tenant: Tenant) => Promise<unknown>][] = [
-        ["invalid too_many_webhooks", ({ key }) => world.store.replaceWebhooks(key, [], -1, now())],
+        [
+          "invalid too_many_webhooks",
+          ({ key }) => world.store.replaceWebhooks(key, { webhooks: [], limit: -1 }, now()),
+        ],
         ["invalid email_taken", ({ key }) => world.store.changeEmail(key, "taken@x.io")],
         ["unavailable shutting_down", ({ key }) => world.store.close().then(() => world.store.setTier(key, "pro"))],
       ];

@@ -109,7 +109,7 @@ export function erasureContract(backend: StoreBackend): void {
           store.rotateSigningSecret(key, bytes("x"), 1, 1),
           store.endAllSessions(key),
           store.rememberLogin(key, "192.0.2.9", 1),
-          store.replaceWebhooks(key, [], 1, 1),
+          store.replaceWebhooks(key, { webhooks: [], limit: 1 }, 1),
           world.replayEvent(tenant, delivery.eventId),
           world.startReplay(tenant, "all"),
           store.cancelReplay(key, replay?.id ?? "", 1),

@@ -90,12 +90,12 @@ export function sealedContract(backend: StoreBackend): void {
 
       test("of a webhook stay replaced when its list changes, and says nothing of headers", async () => {
         const tenant = await create({ "https://a.test": "old" });
-        await store.replaceWebhooks(tenant.key, newWebhooks("https://a.test"), 5, clock.now());
+        await store.replaceWebhooks(tenant.key, { webhooks: newWebhooks("https://a.test"), limit: 5 }, clock.now());
         const [value] = await all(store, "webhook");
         if (!value) throw new Error("There is one");
         await store.reseal("webhook", [{ ...value, was: value.sealed, sealed: bytes("new") }]);
         const renamed = newWebhooks({ url: "https://a.test", name: "renamed" });
-        await store.replaceWebhooks(tenant.key, renamed, 5, clock.now());
+        await store.replaceWebhooks(tenant.key, { webhooks: renamed, limit: 5 }, clock.now());
         expect(texts(await all(store, "webhook"))).toEqual(["new"]);
       });
 

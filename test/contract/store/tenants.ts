@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Tenant } from "../../../src/domain/tenant.ts";
+import { listTag } from "../../../src/domain/webhook-list.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { createWorld, newWebhooks, refusalOf, type World } from "../../support/store-factory.ts";
 
@@ -147,7 +148,11 @@ export function tenantsContract(backend: StoreBackend): void {
         const [forC] = newWebhooks(c);
         const [forB] = newWebhooks(b);
         if (!forB || !forC) throw new Error("two webhooks were made");
-        const saved = await world.store.replaceWebhooks(tenant.key, [forC, { ...forB, name: "B" }], 3, 9);
+        const saved = await world.store.replaceWebhooks(
+          tenant.key,
+          { webhooks: [forC, { ...forB, name: "B" }], limit: 3 },
+          9,
+        );
         expect(saved.map(({ id, url, name }) => [id, url, name])).toEqual([
           [forC.id, c, ""],
           [second?.id ?? "", b, "B"],
@@ -158,9 +163,22 @@ export function tenantsContract(backend: StoreBackend): void {
       test("above the limit nothing changes", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const before = await world.store.webhooks(tenant.key);
-        const refused = refusalOf(world.store.replaceWebhooks(tenant.key, newWebhooks(a, b), 1, 9));
+        const refused = refusalOf(
+          world.store.replaceWebhooks(tenant.key, { webhooks: newWebhooks(a, b), limit: 1 }, 9),
+        );
         expect(await refused).toBe("invalid too_many_webhooks");
         expect(await world.store.webhooks(tenant.key)).toEqual(before);
+      });
+
+      test("are left alone when the list is not the one that was read", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const read = await world.store.webhooks(tenant.key);
+        const replaceWith = (url: string, readAs: readonly string[]) =>
+          world.store.replaceWebhooks(tenant.key, { webhooks: newWebhooks(url), limit: 1, readAs }, 9);
+        const saved = await replaceWith(b, ["another", listTag(read)]);
+        expect(await refusalOf(replaceWith(c, [listTag(read)]))).toBe("precondition_failed webhooks_changed");
+        expect(await world.store.webhooks(tenant.key)).toEqual(saved);
+        expect((await replaceWith(c, [listTag(saved)])).map(({ url }) => url)).toEqual([c]);
       });
 
       test("events that arrive with a change go to the list before it or after it, and then to the new one", async () => {

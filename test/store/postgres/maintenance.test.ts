@@ -91,7 +91,7 @@ describeWithPostgres("maintenance, with several nodes", () => {
     await pool.write("delete from node where slot = 31");
     while (await here.store.prune(here.clock.now(), 2));
     expect(await count("change")).toBe(0);
-    await here.store.replaceWebhooks(tenant.key, newWebhooks(), 10, here.clock.now());
+    await here.store.replaceWebhooks(tenant.key, { webhooks: newWebhooks(), limit: 10 }, here.clock.now());
     expect(await count("change")).toBe(1);
   });
 

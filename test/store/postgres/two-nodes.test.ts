@@ -204,7 +204,7 @@ describeWithPostgres("two nodes on one database", () => {
       }
     });
     await first;
-    await two.replaceWebhooks(tenant.key, [], 10, systemClock.now());
+    await two.replaceWebhooks(tenant.key, { webhooks: [], limit: 10 }, systemClock.now());
     await Promise.all(writers);
     expect(late).toEqual([]);
   });

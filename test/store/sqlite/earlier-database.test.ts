@@ -22,9 +22,17 @@ describe("a database from before webhooks were forgotten", () => {
         events: Array.from({ length: 700 }, () => untyped(bytes("{}"))),
       });
     }
-    await store.replaceWebhooks(tenant.key, [{ id: "wh_b", url: "https://b.example/kept", name: "" }], 1, clock.now());
+    await store.replaceWebhooks(
+      tenant.key,
+      { webhooks: [{ id: "wh_b", url: "https://b.example/kept", name: "" }], limit: 1 },
+      clock.now(),
+    );
     await accept();
-    await store.replaceWebhooks(tenant.key, [{ id: "wh_c", url: "https://c.example/now", name: "" }], 1, clock.now());
+    await store.replaceWebhooks(
+      tenant.key,
+      { webhooks: [{ id: "wh_c", url: "https://c.example/now", name: "" }], limit: 1 },
+      clock.now(),
+    );
     while (await store.failUndeliverable(1_000));
     const client = new Database(path, { strict: true });
     client.run("update webhook set used = null");

@@ -20,7 +20,11 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
   if (!owner) return;
   const payload = Buffer.from(`{"x":"${"x".repeat(largestBytes)}"}`);
   const ofOwner = { tenantKey: owner.key, apiKeyId: await latestKey(store, owner.key) };
-  await store.replaceWebhooks(owner.key, [{ id: newId("wh"), url: webhookUrl, name: "" }], 1, Date.now());
+  await store.replaceWebhooks(
+    owner.key,
+    { webhooks: [{ id: newId("wh"), url: webhookUrl, name: "" }], limit: 1 },
+    Date.now(),
+  );
   const [eventId = ""] = (
     await store.acceptEvents({ ...ofOwner, events: [{ payload: Buffer.from("{}"), type: null }] })
   ).eventIds;
@@ -47,7 +51,7 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
       next: { kind: "delivered" },
     });
   }
-  await store.replaceWebhooks(owner.key, [], 1, Date.now());
+  await store.replaceWebhooks(owner.key, { webhooks: [], limit: 1 }, Date.now());
   for (let n = 0; n < events; n += 20) {
     await store.acceptEvents({ ...ofOwner, events: Array.from({ length: 20 }, () => ({ payload, type: null })) });
   }
