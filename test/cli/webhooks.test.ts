@@ -139,6 +139,18 @@ describe("webhooks add", () => {
   });
 });
 
+describe("changes at the same moment", () => {
+  test("undo none of each other", async () => {
+    const account = await withWebhooks(hooks.hook().url, hooks.hook().url, hooks.hook().url);
+    const [first, second, third] = await settingsOf(account);
+    const { url } = hooks.hook();
+    const lines = [`add ${url}`, `remove ${first.id} --yes`, `pause ${second.id}`, `remove ${third.id} --yes`];
+    const ended = await Promise.all(lines.map((line) => run(account, `webhooks ${line}`)));
+    expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    expect(await settingsOf(account)).toMatchObject([{ id: second.id, paused: true }, { url }]);
+  });
+});
+
 describe("webhooks remove", () => {
   test("asks first, and leaves the others as they are", async () => {
     const { url } = hooks.hook();

@@ -36,14 +36,22 @@ export function createCall({ server, session, patience }: CallDeps): Call {
  * @param doubt what to say in that case, and what to try
  * @throws StartupError with the doubt; TemporaryFailure
  */
-export type CallOnce = (method: Method, path: string, body: unknown, doubt: string) => Promise<Reply>;
+export type CallOnce = (
+  method: Method,
+  path: string,
+  body: unknown,
+  doubt: string,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Reply>;
 
 export function createCallOnce({ server, session, patience }: CallDeps): CallOnce {
-  return (method, path, body, doubt) =>
+  return (method, path, body, doubt, headers = {}) =>
     patience(async () => {
       const content = Buffer.from(JSON.stringify(body));
       try {
-        const reply = await withSession(session, (token) => server.call(method, path, { token, body: content }));
+        const reply = await withSession(session, (token) =>
+          server.call(method, path, { token, body: content, headers }),
+        );
         const failure = reply.status === 429 ? null : temporaryFailureIn(reply);
         if (failure) throw failure;
         return reply;

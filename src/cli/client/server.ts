@@ -15,6 +15,8 @@ export interface Reply {
   readonly retryAfterMs: number | null;
   /** From `Location`; null when there is none. */
   readonly location: string | null;
+  /** From `ETag`; null when there is none. */
+  readonly etag: string | null;
   /** The server's clock, in ms since the Unix epoch; null when it does not say. */
   readonly serverTime: number | null;
 }
@@ -89,6 +91,8 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
       json: parse(text),
       retryAfterMs: readRetryAfter(headers.get("retry-after"), clock.now()),
       location: headers.get("location"),
+      // A proxy that compresses makes it a weak one, which would never match again.
+      etag: headers.get("etag")?.replace(/^W\//, "") ?? null,
       serverTime: timeOrNull(headers.get("date")),
     };
   }

@@ -16,10 +16,15 @@ type Prefix = "--webhook " | "";
 /** Named in a message; a longer list would hide what it says. */
 const mostNamed = 5;
 
-export async function readWebhooks(account: Pick<Account, "call" | "url">): Promise<readonly Registered[]> {
+export const readWebhooks = async (account: Pick<Account, "call" | "url">) => (await readWebhookList(account)).webhooks;
+
+/** The webhooks, and the tag that tells this list from another. */
+export async function readWebhookList(
+  account: Pick<Account, "call" | "url">,
+): Promise<{ webhooks: readonly Registered[]; etag: string | null }> {
   const reply = await account.call("GET", "/v1/tenants/webhooks");
   if (reply.status !== 200) throw refusalOf(account, reply);
-  return reply.json as readonly Registered[];
+  return { webhooks: reply.json as readonly Registered[], etag: reply.etag };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Account } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
-import type { Registered } from "../client/webhook.ts";
+import { type Registered, readWebhookList } from "../client/webhook.ts";
 import { type Entry, inOwnWords } from "./change.ts";
 
 /** A webhook with its settings: the fields that are shown. */
@@ -43,15 +43,29 @@ async function read(account: Client, path: string) {
 const remedies: Readonly<Record<string, string>> = {
   too_many_webhooks: "postrider webhooks remove ID|URL",
   duplicate_webhook: "postrider webhooks list",
+  webhooks_changed: "the same command again, when nothing else changes them",
 };
 
-/** Replaces the list that was read. @throws StartupError */
-export async function replaceList(account: Client, listed: readonly Registered[], entries: readonly Entry[]) {
-  // Not repeated if it may have arrived: by then, somebody else may have changed the list.
-  const doubt = "The webhooks may have changed. Try: postrider webhooks list";
-  const reply = await account.callOnce("PUT", "/v1/tenants/webhooks", entries, doubt);
-  if (reply.status === 200) return;
-  const message = textIn(reply.json, "message");
-  const json = message === null ? reply.json : { message: inOwnWords(message, entries, listed) };
-  throw refusalOf(account, { ...reply, json }, remedies[textIn(reply.json, "code") ?? ""]);
+/** How often a change is made again to a list that somebody else has changed meanwhile. */
+const mostTries = 5;
+
+/**
+ * Changes the list as it is now: if somebody else has changed it since it was read, it is read again, and the change is made
+ * to that.
+ * @throws StartupError
+ */
+export async function changeList(account: Client, change: (listed: readonly Registered[]) => readonly Entry[]) {
+  for (let tries = 1; ; tries++) {
+    const { webhooks, etag } = await readWebhookList(account);
+    const entries = change(webhooks);
+    // Not repeated if it may have arrived, so that nothing is reported as failed that took effect.
+    const doubt = "The webhooks may have changed. Try: postrider webhooks list";
+    const headers = etag === null ? {} : { "If-Match": etag };
+    const reply = await account.callOnce("PUT", "/v1/tenants/webhooks", entries, doubt, headers);
+    if (reply.status === 200) return;
+    if (reply.status === 412 && tries < mostTries) continue;
+    const message = textIn(reply.json, "message");
+    const json = message === null ? reply.json : { message: inOwnWords(message, entries, webhooks) };
+    throw refusalOf(account, { ...reply, json }, remedies[textIn(reply.json, "code") ?? ""]);
+  }
 }

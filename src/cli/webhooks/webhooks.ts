@@ -11,7 +11,7 @@ import type { AttemptRow } from "../events/api.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { webhookWords } from "../webhook-words.ts";
-import { readHealth, readSettings, replaceList, type WebhookRow } from "./api.ts";
+import { changeList, readHealth, readSettings, type WebhookRow } from "./api.ts";
 import { withAdded, withoutOne, withPaused } from "./change.ts";
 import { isAcknowledged, testPairs, webhookTable } from "./words.ts";
 
@@ -37,9 +37,6 @@ interface Verb {
 const oneOperand = ["ID|URL"];
 
 const jsonOfOne: Flag = { ...jsonFlag, doc: "Print the webhook with all its settings, one JSON object." };
-
-const concurrentChanges = `The list is read and written back as a whole: of two changes made at the same moment,
-the later one wins, and the earlier one may be lost.`;
 
 const verbs: readonly Verb[] = [
   {
@@ -67,17 +64,15 @@ const verbs: readonly Verb[] = [
       jsonOfOne,
     ],
     summary: "Add a webhook, and print its id",
-    details: `The other webhooks stay as they are.
-${concurrentChanges}`,
+    details: "The other webhooks stay as they are, whoever changes them at the same moment.",
     async run({ account, operand: url, flags, io }) {
-      const listed = await readWebhooks(account);
       const [name, types] = [flags.get("--name"), flags.get("--type")];
       const added = {
         webhook_url: url,
         ...(name !== undefined && { name }),
         ...(types !== undefined && { event_types: types.split(",").map((type) => type.trim()) }),
       };
-      await replaceList(account, listed, withAdded(listed, added));
+      await changeList(account, (listed) => withAdded(listed, added));
       const webhook = await readChanged((each) => each.url === url, account);
       io.out(flags.has("--json") ? JSON.stringify(webhook) : webhook.id);
       io.err(`To send it a test event: postrider webhooks test ${webhook.id}`);
@@ -90,17 +85,14 @@ ${concurrentChanges}`,
     flags: [{ name: "--yes", doc: "Do not ask for confirmation. Required without a terminal." }],
     summary: "Remove a webhook; what waits for it fails",
     details: `Its settings are forgotten, and deliveries that wait for it fail as webhook_removed;
-adding the URL again does not revive them. An attempt in flight still counts.
-${concurrentChanges}`,
+adding the URL again does not revive them. An attempt in flight still counts.`,
     async run({ account, operand, flags, io }) {
-      const { webhook } = await find(operand, account);
+      const webhook = await find(operand, account);
       if (!flags.has("--yes") && !(await isConfirmed(webhook, io))) {
         io.err("Nothing was removed.");
         return exitCode.failed;
       }
-      // Read again, because somebody may have changed it while the question was open.
-      const listed = await readWebhooks(account);
-      await replaceList(account, listed, withoutOne(listed, webhook));
+      await changeList(account, (listed) => withoutOne(listed, webhook));
       io.out(`${webhook.id} is removed.`);
       io.err("What waited for it fails. To see it: postrider events list --code webhook_removed");
       return exitCode.ok;
@@ -113,7 +105,7 @@ ${concurrentChanges}`,
     summary: "Send a webhook a signed sample event, and show its answer",
     details: "Nothing is stored or retried. Exit code 0: it was acknowledged. 1: it was not.",
     async run({ account, operand, flags, io }) {
-      const { webhook } = await find(operand, account);
+      const webhook = await find(operand, account);
       // Repeated even if it may have arrived: a second sample does no harm.
       const reply = await account.call("POST", `/v1/tenants/webhooks/${webhook.id}/test`);
       if (reply.status !== 200) throw refusalOf(account, reply);
@@ -131,7 +123,7 @@ ${concurrentChanges}`,
     summary: "Enable a webhook that was disabled because it failed",
     details: "Nothing that has failed is sent again; `postrider replay failed` does that.",
     async run({ account, operand, flags, io }) {
-      const { webhook } = await find(operand, account);
+      const webhook = await find(operand, account);
       const reply = await account.call("POST", `/v1/tenants/webhooks/${webhook.id}/enable`);
       if (reply.status !== 200) throw refusalOf(account, reply);
       return printState(reply.json as WebhookRow, flags, io);
@@ -145,19 +137,18 @@ function pausing(verb: string, paused: boolean, summary: string): Verb {
     operands: oneOperand,
     flags: [jsonOfOne],
     summary,
-    details: concurrentChanges,
     async run({ account, operand, flags, io }) {
-      const { listed, webhook } = await find(operand, account);
-      await replaceList(account, listed, withPaused(listed, webhook, paused));
+      const webhook = await find(operand, account);
+      await changeList(account, (listed) => withPaused(listed, webhook, paused));
       return printState(await readChanged(({ id }) => id === webhook.id, account), flags, io);
     },
   };
 }
 
-async function find(typed: string, account: Account) {
+async function find(typed: string, account: Account): Promise<Registered> {
   const listed = await readWebhooks(account);
   const webhook = webhookMeant(typed, listed, "");
-  if (webhook) return { listed, webhook };
+  if (webhook) return webhook;
   throw unknownWebhook(typed, listed, "");
 }
 
