@@ -36,6 +36,8 @@ export interface Call {
   signal?: AbortSignal | undefined;
   /** Sent instead of the session's token; null: none. */
   credential?: string | null;
+  /** The tag of what is replaced, as it was read: if it has changed since, the server leaves it alone and answers 412. */
+  ifMatch?: string | null;
 }
 
 /**
@@ -63,7 +65,15 @@ export async function callForPage<T>(path: string, options: Call): Promise<{ ent
   return { entries: (await response.json()) as T[], total: Number(response.headers.get("total-count")) };
 }
 
-async function send(path: string, { method = "GET", body, text, query, signal, credential }: Call) {
+/** Like `call`, for a list that may be replaced: also returns the tag of this edition of it. */
+export async function callForTagged<T>(path: string, options: Call): Promise<{ value: T; tag: string | null }> {
+  const { response } = await send(path, options);
+  // A proxy that compresses makes it a weak one, which would never match again.
+  const tag = response.headers.get("etag")?.replace(/^W\//, "") ?? null;
+  return { value: (await response.json()) as T, tag };
+}
+
+async function send(path: string, { method = "GET", body, text, query, signal, credential, ifMatch = null }: Call) {
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
   // Not `value`: an effect that makes a call must not run again because the token changed.
   const bearer = credential === undefined ? token.peek() : credential;
@@ -74,6 +84,7 @@ async function send(path: string, { method = "GET", body, text, query, signal, c
       headers: {
         ...(bearer !== null && { Authorization: `Bearer ${bearer}` }),
         ...(content !== undefined && { "Content-Type": "application/json" }),
+        ...(ifMatch !== null && { "If-Match": ifMatch }),
       },
       ...(content !== undefined && { body: content }),
       ...(signal && { signal }),

@@ -17,4 +17,5 @@ export const refusals: Readonly<Record<string, string>> = {
   too_many_upgrades: "Too many upgrades were tried in the last minute.",
   too_many_webhook_changes: "The webhooks were changed too often in the last minute. Try again in a minute.",
   too_many_webhooks: "Your account may not have that many webhooks. Remove some first.",
+  webhooks_changed: "Somebody else keeps changing the webhooks. Try again in a moment.",
 };

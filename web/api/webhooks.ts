@@ -1,29 +1,51 @@
-import { ApiError, call } from "./client.ts";
-import type { SavedSettings, SavedWebhook, Webhook } from "./types.ts";
+import { ApiError, call, callForTagged } from "./client.ts";
+import type { SavedSettings, Webhook } from "./types.ts";
 import { toEntry } from "./webhook-entry.ts";
 
 /** With all their settings. */
 export const readWebhooks = (signal?: AbortSignal) =>
   call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal });
 
+/** How often a change is made again to a list that somebody else has changed meanwhile. */
+const mostTries = 5;
+
 /**
- * Changes some settings of one webhook; what an entry does not name stays as it is. The list is read again first, because
- * it is replaced as a whole and somebody may have saved another one.
- *
+ * Changes the list, which the server replaces as a whole: if somebody else saves another one at the same moment, the change is
+ * made to that one.
+ * @param change from what is registered to the entries of the new list
+ * @returns what is registered now
+ * @throws ApiError
+ */
+export async function changeWebhooks(
+  change: (registered: readonly Webhook[]) => readonly SavedSettings[],
+): Promise<Webhook[]> {
+  for (let tries = 1; ; tries++) {
+    const { value, tag } = await callForTagged<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true } });
+    try {
+      await call("/v1/tenants/webhooks", { method: "PUT", body: change(value), ifMatch: tag });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 412 && tries < mostTries) continue;
+      throw error;
+    }
+    return readWebhooks();
+  }
+}
+
+/**
+ * Changes some settings of one webhook; what an entry does not name stays as it is.
  * @throws ApiError, which names fields by `entry`
  */
-export async function saveSettings(id: string, change: Partial<SavedSettings>): Promise<Webhook[]> {
-  const registered = await readWebhooks();
-  if (!registered.some((webhook) => webhook.id === id)) {
-    throw new ApiError("The webhook is not registered any more.", 404, "webhook_not_found", null);
-  }
-  const body = registered.map((webhook) => ({ ...toEntry(webhook), ...(webhook.id === id && change) }));
+export async function saveSettings(id: string, settings: Partial<SavedSettings>): Promise<Webhook[]> {
   try {
-    await call<SavedWebhook[]>("/v1/tenants/webhooks", { method: "PUT", body });
+    return await changeWebhooks((registered) => {
+      if (registered.some((webhook) => webhook.id === id)) {
+        return registered.map((webhook) => ({ ...toEntry(webhook), ...(webhook.id === id && settings) }));
+      }
+      throw new ApiError("The webhook is not registered any more.", 404, "webhook_not_found", null);
+    });
   } catch (error) {
     throw error instanceof ApiError ? inEntry(error) : error;
   }
-  return readWebhooks();
 }
 
 /** `[1].rate_limit` of the list is `rate_limit` of its entry. */
@@ -34,12 +56,6 @@ function inEntry({ message, status, code, retryAfterSeconds, broken }: ApiError)
 
 /** Re-enables a disabled webhook. */
 export const enableWebhook = (id: string) => call(`/v1/tenants/webhooks/${id}/enable`, { method: "POST" });
-
-/** Replaces the whole list. @returns what is registered now */
-export async function saveWebhooks(entries: readonly SavedSettings[]): Promise<Webhook[]> {
-  await call<SavedWebhook[]>("/v1/tenants/webhooks", { method: "PUT", body: entries });
-  return readWebhooks();
-}
 
 /** The name that the inbox gets when one click makes it a webhook. */
 export const inboxName = "Inbox";

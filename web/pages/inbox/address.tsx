@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Webhook } from "../../api/types.ts";
 import { toEntry } from "../../api/webhook-entry.ts";
-import { inboxName, readWebhooks, saveWebhooks } from "../../api/webhooks.ts";
+import { changeWebhooks, inboxName, readWebhooks } from "../../api/webhooks.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
 import { Copy } from "../../parts/copy.tsx";
@@ -78,11 +78,11 @@ function UseAsWebhook({ url, registered, onSaved }: UseProps) {
   const limit = account.value?.enforced_webhooks ?? null;
 
   async function use(): Promise<void> {
-    // Somebody may have saved the list a moment ago, and it is replaced as a whole.
+    // The page may not know yet what somebody else has just saved.
     const now = await readWebhooks();
     onSaved(now);
     if (limit !== null && now.length >= limit) setAsking(!now.some((webhook) => webhook.url === url));
-    else onSaved(await register(url, now));
+    else onSaved(await register(url));
   }
 
   return (
@@ -100,8 +100,10 @@ function UseAsWebhook({ url, registered, onSaved }: UseProps) {
 }
 
 /** The result shows where it was asked for: the button becomes "In use". */
-function register(url: string, others: readonly Webhook[]): Promise<Webhook[]> {
-  return saveWebhooks([...others, { url, name: inboxName }].map(toEntry));
+function register(url: string, insteadOf: string | null = null): Promise<Webhook[]> {
+  return changeWebhooks((now) =>
+    [...now.filter(({ id, url: other }) => id !== insteadOf && other !== url), { url, name: inboxName }].map(toEntry),
+  );
 }
 
 /** The account has no room for another webhook. */
@@ -111,10 +113,7 @@ function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClo
   const allowed = registered.length === 1 ? "1 webhook, which is" : `${registered.length} webhooks, all of which are`;
 
   async function replace(): Promise<void> {
-    const saved = await register(
-      url,
-      registered.filter(({ id }) => id !== chosen),
-    );
+    const saved = await register(url, chosen);
     onClose();
     onSaved(saved);
   }

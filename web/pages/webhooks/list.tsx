@@ -1,7 +1,8 @@
 import { useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api/client.ts";
 import type { Webhook, WebhookHealth } from "../../api/types.ts";
-import { inboxName, readWebhooks, saveWebhooks } from "../../api/webhooks.ts";
+import { toEntry } from "../../api/webhook-entry.ts";
+import { changeWebhooks, inboxName } from "../../api/webhooks.ts";
 import { Button } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { PlanLink } from "../../parts/plan-link.tsx";
@@ -16,6 +17,7 @@ import {
   findFault,
   keptRows,
   leavingWebhooks,
+  rebase,
   removeRow,
   toEntries,
   undoRow,
@@ -65,13 +67,18 @@ export function WebhookList({
     if (isSaving || changes === "") return;
     setRefused(null);
     setSaving(true);
+    let sent = rows;
     try {
-      onSaved(await saveWebhooks(toEntries(rows)));
+      const saved = await changeWebhooks((now) => {
+        sent = rebase(rows, now);
+        return toEntries(sent);
+      });
+      onSaved(saved);
       close();
       say("Webhooks saved.");
     } catch (error) {
       const message = error instanceof ApiError ? error.message : String(error);
-      const fault = error instanceof ApiError ? findFault(error, rows) : null;
+      const fault = error instanceof ApiError ? findFault(error, sent) : null;
       setRefused({ message, fault });
       if (fault) focusOn(`input[name="${fault.field}-${fault.key}"]`);
     } finally {
@@ -80,11 +87,10 @@ export function WebhookList({
   }
 
   async function useInbox(url: string): Promise<void> {
-    // Somebody may have saved a list a moment ago, and it is replaced as a whole.
-    const now = await readWebhooks();
-    if (now.length > 0) return onSaved(now);
-    onSaved(await saveWebhooks([{ webhook_url: url, name: inboxName }]));
-    say("The inbox is now a webhook.");
+    const saved = await changeWebhooks((now) => (now.length > 0 ? now : [{ url, name: inboxName }]).map(toEntry));
+    onSaved(saved);
+    // Not if somebody has just registered another one.
+    if (saved.some((webhook) => webhook.url === url)) say("The inbox is now a webhook.");
   }
 
   function close(): void {
