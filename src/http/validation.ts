@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { type DomainError, invalid, invalidField } from "../domain/errors.ts";
+import { nearest } from "../lib/nearest.ts";
 import type { Schema } from "./endpoint.ts";
 
 /**
@@ -28,9 +29,13 @@ function toDomainError(issue: v.BaseIssue<unknown>, subject: string): DomainErro
 /** `startTime`, `webhooks[2].webhook_url`; empty for the value as a whole. */
 function fieldName(issue: v.BaseIssue<unknown>): string {
   return (issue.path ?? [])
-    .map(({ key }, i) => (typeof key === "number" ? `[${key}]` : `${i === 0 ? "" : "."}${String(key)}`))
+    .map(({ key }, i) => (typeof key === "number" ? `[${key}]` : `${i === 0 ? "" : "."}${shownName(key)}`))
     .join("");
 }
+
+/** A name may be the client's own: empty, or as long as a body. */
+const shownName = (name: unknown) => String(name).slice(0, longestShownName) || '""';
+const longestShownName = 100;
 
 const isMissing = (issue: v.BaseIssue<unknown>) =>
   issue.path !== undefined && issue.kind === "schema" && issue.input === undefined;
@@ -41,15 +46,28 @@ export const rule = <T>(code: string, message: string, holds: (value: T) => bool
     if (dataset.typed && !holds(dataset.value)) addIssue({ message, expected: code });
   });
 
-/** An object. valibot's own `object` accepts arrays, but a body that is a list is not an object. */
+/** valibot's own `object` accepts arrays, but a body that is a list is not an object. */
+const anyObject = v.custom<Record<string, unknown>>(
+  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  "must be a JSON object",
+);
+
+/** An object. Fields that are not among the entries are ignored. */
 export const jsonObject = <const Entries extends v.ObjectEntries>(entries: Entries) =>
-  v.pipe(
-    v.custom<Record<string, unknown>>(
-      (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-      "must be a JSON object",
-    ),
-    v.object(entries),
-  );
+  v.pipe(anyObject, v.object(entries));
+
+/** An object that may have no other fields, because one that was meant as a filter would go unnoticed. */
+export const closedObject = <const Entries extends v.ObjectEntries>(entries: Entries) =>
+  v.pipe(anyObject, v.strictObject(entries, isUnknown("field", entries)));
+
+const isUnknown =
+  (noun: string, entries: v.ObjectEntries) =>
+  ({ input }: v.StrictObjectIssue) => {
+    const names = Object.keys(entries);
+    const meant = nearest(shownName(input), names);
+    const remedy = meant === null ? `the ${noun}s are ${names.join(", ")}` : `perhaps ${meant} is meant`;
+    return `is not a ${noun} of this request; ${remedy}`;
+  };
 
 /** A non-empty text. */
 export const text = (maxLength: number) =>

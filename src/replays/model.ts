@@ -4,7 +4,7 @@ import type { ListedReplay, Replay, ReplayFilter, ReplayPreview } from "../domai
 import { failureCodeNames, isInOrder, isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
-import { jsonObject, queryInteger, rule, text } from "../http/validation.ts";
+import { closedObject, queryInteger, rule, text } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
 /** Bodies, queries and responses of the replay endpoints. */
@@ -59,7 +59,7 @@ export const filterOfBody = ({ webhook, type, code, status, from, to }: ReplayFi
 });
 
 export const singleBody = v.pipe(
-  jsonObject({ eventId, replayGroupId, ...filterFields }),
+  closedObject({ eventId, replayGroupId, ...filterFields }),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
     ["from"],
@@ -67,7 +67,7 @@ export const singleBody = v.pipe(
 );
 
 export const bulkBody = v.pipe(
-  jsonObject({ replayGroupId, ...filterFields }),
+  closedObject({ replayGroupId, ...filterFields }),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
     ["from"],
@@ -75,7 +75,7 @@ export const bulkBody = v.pipe(
 );
 
 export const timelineBody = v.pipe(
-  jsonObject({ replayGroupId, startTime: isoTime("start"), endTime: isoTime("end"), ...filterFields }),
+  closedObject({ replayGroupId, startTime: isoTime("start"), endTime: isoTime("end"), ...filterFields }),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
     ["from"],
@@ -86,7 +86,7 @@ export const timelineBody = v.pipe(
   ),
 );
 
-const previewFields = jsonObject({
+const previewFields = closedObject({
   kind: v.picklist(["single", "timeline", "all", "failed"], 'must be "single", "timeline", "all" or "failed"'),
   replayGroupId: v.optional(replayGroupId),
   eventId: v.optional(eventId),
@@ -97,12 +97,24 @@ const previewFields = jsonObject({
 
 export type PreviewFields = v.InferOutput<typeof previewFields>;
 
+type FieldOfOneKind = "eventId" | "startTime" | "endTime";
+
 /** Makes a field required for one kind of replay. */
-const needed = <Field extends "eventId" | "startTime" | "endTime">(kind: PreviewFields["kind"], field: Field) =>
+const needed = (kind: PreviewFields["kind"], field: FieldOfOneKind) =>
   v.forward(
     rule<PreviewFields>("field_required", `is required for the kind "${kind}"`, (body) => {
       return body.kind !== kind || body[field] !== undefined;
     }),
+    [field],
+  );
+
+/** Refuses a field for all other kinds, as their replays do. */
+const onlyFor = (kind: PreviewFields["kind"], field: FieldOfOneKind) =>
+  v.forward(
+    v.check<PreviewFields, string>(
+      (body) => body.kind === kind || body[field] === undefined,
+      `belongs to the kind "${kind}" alone`,
+    ),
     [field],
   );
 
@@ -116,6 +128,9 @@ export const previewBody = v.pipe(
   needed("single", "eventId"),
   needed("timeline", "startTime"),
   needed("timeline", "endTime"),
+  onlyFor("single", "eventId"),
+  onlyFor("timeline", "startTime"),
+  onlyFor("timeline", "endTime"),
   v.forward(
     v.check(
       ({ startTime, endTime }) => startTime === undefined || endTime === undefined || startTime <= endTime,

@@ -98,6 +98,21 @@ const refused = (code: string, status: number, request: Scenario<World>["request
   body: error(code),
 });
 
+const isListed =
+  /^\w+ is not a field of this request; the fields are .*replayGroupId.*, webhook, type, code, status, from, to\.$/;
+
+/** A field that is not one, and what is said of it. Ignored, each would let the replay select more than was meant. */
+const misspelt: Record<string, [field: Record<string, unknown>, message: string | RegExp]> = {
+  "a letter left out": [{ webhok: "wh_1" }, "webhok is not a field of this request; perhaps webhook is meant."],
+  "the name in other letters": [{ Type: "a" }, "Type is not a field of this request; perhaps type is meant."],
+  "a letter too many": [{ too: "2026-01-01" }, "too is not a field of this request; perhaps to is meant."],
+  "a field of the list's records": [{ targetWebhook: "https://example.com" }, isListed],
+  "a filter of the lists alone": [{ replay: "rpl_1" }, isListed],
+  "a name that every object has": [{ constructor: {} }, isListed],
+  "no name": [{ "": 1 }, /^"" is not a field of this request; /],
+  "a name as long as a body": [{ ["x".repeat(60_000)]: 1 }, /^x{100} is not a field of this request; /],
+};
+
 const malformed: Record<string, Record<string, unknown>> = {
   "an empty webhook": { webhook: "" },
   "a webhook that is no string": { webhook: 7 },
@@ -149,6 +164,21 @@ describe.each(["single", "timeline", "all", "failed"] as const)("a replay that i
         refused("invalid_request", 400, (given) => start(given.account, kind, { ...fieldsFor(given), ...filter })),
       ]),
     ),
+    ...Object.fromEntries(
+      Object.entries(misspelt).map(([what, [field, message]]): [string, Scenario<World>] => [
+        `an unknown field: ${what}`,
+        {
+          ...refused("invalid_request", 400, (given) => start(given.account, kind, { ...fieldsFor(given), ...field })),
+          body: { message: expect.stringMatching(message), code: "invalid_request" },
+          // The preview counts what the replay would select, so it must not count more either.
+          async then(given, { text }) {
+            const body = { kind, ...fieldsFor(given), ...field };
+            const preview = await given.account.post("/v1/events/replays/preview", body);
+            expect([preview.status, preview.text.split("; ")[0]]).toEqual([400, text.split("; ")[0] ?? ""]);
+          },
+        },
+      ]),
+    ),
     ...(kind === "single" && {
       "one event that the filters leave out": refused("event_not_selected", 404, ({ account, eventIds }) =>
         start(account, kind, { eventId: eventIds[0], type: "order.sent" }),
@@ -171,6 +201,27 @@ describe("what a narrowed replay would select", () => {
     account.post("/v1/events/replays/preview", { kind: "failed", ...filter });
 
   scenarios("POST /v1/events/replays/preview", () => world, {
+    ...Object.fromEntries(
+      [
+        ["all", "startTime", "timeline"],
+        ["failed", "endTime", "timeline"],
+        ["timeline", "eventId", "single"],
+      ].map(([kind = "", field = "", owner = ""]): [string, Scenario<World>] => [
+        `the kind "${kind}" with ${field}, which its replay refuses`,
+        {
+          ...refused("invalid_request", 400, ({ account }) =>
+            account.post("/v1/events/replays/preview", {
+              ...{ kind, ...(kind === "timeline" && { startTime: "2026-01-01", endTime: "2026-01-02" }) },
+              [field]: "2026-01-01",
+            }),
+          ),
+          body: { message: `${field} belongs to the kind "${owner}" alone.`, code: "invalid_request" },
+          async then({ account }) {
+            expect((await start(account, kind, { [field]: "2026-01-01" })).status).toBe(400);
+          },
+        },
+      ]),
+    ),
     "for a webhook that is not registered": refused("webhook_not_found", 404, ({ account }) =>
       preview(account, { webhook: "wh_x" }),
     ),

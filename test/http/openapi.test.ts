@@ -162,6 +162,14 @@ describe("GET /openapi.json", () => {
     ).toEqual([]);
   });
 
+  test("only replays and their preview refuse fields that they do not know", () => {
+    const closed = published.filter(({ operation: { requestBody } }) =>
+      Object.values(requestBody?.content ?? {}).some(({ schema }) => schema?.additionalProperties === false),
+    );
+    const kinds = ["single", "timeline", "all", "failed", "preview"];
+    expect(closed.map(({ endpoint }) => endpoint.path)).toEqual(kinds.map((kind) => `/v1/events/replays/${kind}`));
+  });
+
   test("every body that is taken has a schema and an example, and says whether it may be absent", () => {
     expect(
       faults(({ endpoint: { body, bodyOptional }, operation: { requestBody } }) => {
