@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { type AuditEntry, auditActions, auditActors } from "../domain/audit.ts";
 import { isInOrder, isoTime } from "../events/model.ts";
-import { queryInteger } from "../http/validation.ts";
+import { closedQuery, queryInteger } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
 /** What `GET /v1/audit` and `GET /operator/audit` take and return. */
@@ -17,7 +17,7 @@ const filters = {
 };
 
 export const auditQuery = v.pipe(
-  v.object(filters),
+  closedQuery(filters),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
     ["from"],
@@ -25,7 +25,7 @@ export const auditQuery = v.pipe(
 );
 
 export const operatorAuditQuery = v.pipe(
-  v.object({
+  closedQuery({
     ...filters,
     tenant: v.optional(
       v.pipe(

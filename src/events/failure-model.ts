@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { maxFailureGroups } from "../domain/failure-groups.ts";
-import { text } from "../http/validation.ts";
+import { closedQuery, text } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { newestLooked } from "../store/failure-report.ts";
 import type { FailureGroup, FailureReport } from "../store/failures.ts";
@@ -10,7 +10,7 @@ import { isInOrder, isoTime } from "./model.ts";
 /** What `GET /v1/failures` takes and returns. */
 
 export const failuresQuery = v.pipe(
-  v.object({
+  closedQuery({
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
     webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."))),

@@ -5,7 +5,7 @@ import { type FailureCode, failureCodes } from "../domain/failure.ts";
 import { maxOrderingKeyLength } from "../domain/order.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
-import { jsonObject, queryInteger, text } from "../http/validation.ts";
+import { closedQuery, jsonObject, queryInteger, text } from "../http/validation.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { parseIso } from "../lib/iso-time.ts";
 import { keptAttempts } from "../store/deliveries.ts";
@@ -123,7 +123,7 @@ export const isoTime = (role: "start" | "end") =>
     }),
   );
 
-export const attemptsQuery = v.object({
+export const attemptsQuery = closedQuery({
   page: v.optional(queryInteger(0, 999_999_999_999), "0"),
   size: v.optional(queryInteger(1, 1000), "100"),
 });
@@ -139,53 +139,58 @@ export const isInOrder = (from: number | undefined, to: number | undefined) =>
 
 const webhookFilter = v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."));
 
+const stateIsInPath = new Map([["state", "belongs in the path: /v1/events/state/FAILED"]]);
+
 export const listQuery = v.pipe(
-  v.object({
-    page: v.optional(pageNumber, "0"),
-    size: v.optional(pageSize, "20"),
-    webhook: v.optional(webhookFilter),
-    type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Exact type of the event."))),
-    q: v.optional(
-      v.pipe(
-        text(maxSearchLength),
-        v.check((given) => given.isWellFormed(), "must be well-formed text"),
-        v.description(
-          "Text in the payload, exactly as it is written there, or part of the event's id. The search goes from the newest event back, ends after 200,000 events, 500 ms or a full page, and says in `searchedTo` how far it got.",
+  closedQuery(
+    {
+      page: v.optional(pageNumber, "0"),
+      size: v.optional(pageSize, "20"),
+      webhook: v.optional(webhookFilter),
+      type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Exact type of the event."))),
+      q: v.optional(
+        v.pipe(
+          text(maxSearchLength),
+          v.check((given) => given.isWellFormed(), "must be well-formed text"),
+          v.description(
+            "Text in the payload, exactly as it is written there, or part of the event's id. The search goes from the newest event back, ends after 200,000 events, 500 ms or a full page, and says in `searchedTo` how far it got.",
+          ),
         ),
       ),
-    ),
-    code: v.optional(
-      v.pipe(
-        v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
-        v.description(
-          "`errorCode` of the records: those that failed for this reason, or are waiting for a retry after it.",
+      code: v.optional(
+        v.pipe(
+          v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
+          v.description(
+            "`errorCode` of the records: those that failed for this reason, or are waiting for a retry after it.",
+          ),
         ),
       ),
-    ),
-    status: v.optional(
-      v.pipe(
-        queryInteger(100, 599),
-        v.description("`statusCode` of the records: the response status of the latest attempt, if it failed."),
-      ),
-    ),
-    replay: v.optional(
-      v.pipe(
-        text(maxReplayIdLength),
-        v.description("Id of a replay: the records whose latest run of attempts it started."),
-      ),
-    ),
-    from: v.optional(isoTime("start")),
-    to: v.optional(isoTime("end")),
-    payload: v.optional(
-      v.pipe(
-        v.picklist(["true", "false", "start"], "must be true, false or start"),
-        v.description(
-          "`false` leaves `originalPayload` null, for lists that do not show it. `start` does, too, but shows the beginning in `payloadStart`.",
+      status: v.optional(
+        v.pipe(
+          queryInteger(100, 599),
+          v.description("`statusCode` of the records: the response status of the latest attempt, if it failed."),
         ),
       ),
-      "true",
-    ),
-  }),
+      replay: v.optional(
+        v.pipe(
+          text(maxReplayIdLength),
+          v.description("Id of a replay: the records whose latest run of attempts it started."),
+        ),
+      ),
+      from: v.optional(isoTime("start")),
+      to: v.optional(isoTime("end")),
+      payload: v.optional(
+        v.pipe(
+          v.picklist(["true", "false", "start"], "must be true, false or start"),
+          v.description(
+            "`false` leaves `originalPayload` null, for lists that do not show it. `start` does, too, but shows the beginning in `payloadStart`.",
+          ),
+        ),
+        "true",
+      ),
+    },
+    stateIsInPath,
+  ),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
     ["from"],
@@ -214,7 +219,7 @@ const bucketDuration = v.pipe(
 );
 
 export const statsQuery = v.pipe(
-  v.object({
+  closedQuery({
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
     bucket: v.optional(bucketDuration, "1m"),

@@ -60,14 +60,28 @@ export const jsonObject = <const Entries extends v.ObjectEntries>(entries: Entri
 export const closedObject = <const Entries extends v.ObjectEntries>(entries: Entries) =>
   v.pipe(anyObject, v.strictObject(entries, isUnknown("field", entries)));
 
-const isUnknown =
-  (noun: string, entries: v.ObjectEntries) =>
-  ({ input }: v.StrictObjectIssue) => {
-    const names = Object.keys(entries);
+/**
+ * The query of a list. Parameters that are not among the entries are refused, because a list looks the same whether or not it is
+ * narrowed as the caller meant.
+ * @param elsewhere what to say of a parameter that is expected here and has another place
+ */
+export const closedQuery = <const Entries extends v.ObjectEntries>(
+  entries: Entries,
+  elsewhere: ReadonlyMap<unknown, string> = new Map(),
+) => {
+  const unknown = isUnknown("parameter", entries);
+  return v.strictObject(entries, (issue) => elsewhere.get(issue.input) ?? unknown(issue));
+};
+
+/** The rule that a name which is not among the entries breaks. */
+const isUnknown = (noun: "field" | "parameter", entries: v.ObjectEntries) => {
+  const names = Object.keys(entries);
+  return ({ input }: Pick<v.StrictObjectIssue, "input">) => {
     const meant = nearest(shownName(input), names);
     const remedy = meant === null ? `the ${noun}s are ${names.join(", ")}` : `perhaps ${meant} is meant`;
     return `is not a ${noun} of this request; ${remedy}`;
   };
+};
 
 /** A non-empty text. */
 export const text = (maxLength: number) =>

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { InboxAnswer, ListedDelivery } from "../domain/inbox.ts";
-import { jsonObject, queryInteger } from "../http/validation.ts";
+import { closedQuery, jsonObject, queryInteger } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { defaultAnswer, maxKeptDeliveries } from "./inbox.ts";
 
@@ -40,7 +40,7 @@ export const savedAnswer = v.object({
 
 export const answerExample = { status: 503, delay_ms: 2000, silent: false };
 
-export const inboxQuery = v.object({
+export const inboxQuery = closedQuery({
   size: v.optional(queryInteger(1, maxKeptDeliveries), "20"),
   after: v.optional(
     v.pipe(v.string(), v.description("Id of a delivery: return only those received after it, for polling.")),

@@ -14,7 +14,7 @@ import { type CheckedRequest, created, type ErasedEndpoint, endpoint, noContent,
 import { invalidRequest } from "../http/error-models.ts";
 import { anyTier } from "../http/fields.ts";
 import { type Sessions, viewLifetimeSeconds } from "../http/session.ts";
-import { jsonObject, queryInteger } from "../http/validation.ts";
+import { closedQuery, jsonObject, queryInteger } from "../http/validation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
@@ -144,7 +144,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         tag,
         summary: "List the accounts",
         access: "operator",
-        query: v.object({
+        query: closedQuery({
           page: v.optional(queryInteger(0, 1_000_000_000), "0"),
           size: v.optional(queryInteger(1, 1000), "20"),
           q: v.optional(

@@ -4,7 +4,7 @@ import type { ListedReplay, Replay, ReplayFilter, ReplayPreview } from "../domai
 import { failureCodeNames, isInOrder, isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
-import { closedObject, queryInteger, rule, text } from "../http/validation.ts";
+import { closedObject, closedQuery, queryInteger, rule, text } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
 /** Bodies, queries and responses of the replay endpoints. */
@@ -140,7 +140,7 @@ export const previewBody = v.pipe(
   ),
 );
 
-export const listQuery = v.object({
+export const listQuery = closedQuery({
   page: v.optional(queryInteger(0, 999_999_999_999), "0"),
   size: v.optional(queryInteger(1, 1000), "20"),
 });

@@ -5,7 +5,7 @@ import { highestRateLimit, stateOf, type Webhook, type WebhookState } from "../d
 import { masked, mostOwnHeaders, type OwnHeaders } from "../domain/webhook-headers.ts";
 import { attemptBody, attemptExample, errorCode } from "../events/attempt-model.ts";
 import { eventType, givenEvent } from "../events/model.ts";
-import { jsonObject } from "../http/validation.ts";
+import { closedQuery, jsonObject } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";
 
@@ -166,7 +166,7 @@ export const webhookListExample = [
   { id: "wh_7m4zk1q8n3b6w0x5c2v9t7r4ye", url: "https://example.com/hooks", name: "Orders" },
 ];
 
-export const listQuery = v.object({
+export const listQuery = closedQuery({
   expand: v.optional(
     v.pipe(
       v.picklist(["true", "false"], 'must be "true" or "false"'),

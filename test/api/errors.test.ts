@@ -347,6 +347,40 @@ describe("order of judgement (rules, section 3)", () => {
   });
 });
 
+describe("a parameter that is not one, in the query of a list", () => {
+  test.each([
+    ["/v1/events?statuss=500", "statuss is not a parameter of this request; perhaps status is meant."],
+    ["/v1/events?state=FAILED", "state belongs in the path: /v1/events/state/FAILED."],
+    ["/v1/events/state/FAILED?eventType=a", /^eventType is not a parameter of this request; the parameters are page, /],
+    ["/v1/events/replays?status=running", /; the parameters are page, size\.$/],
+    ["/v1/failures?webhok=wh_1", /; perhaps webhook is meant\.$/],
+    ["/v1/stats?buckets=1h", /; perhaps bucket is meant\.$/],
+    ["/v1/audit?actions=login.failed", /; perhaps action is meant\.$/],
+    ["/v1/tenants/webhooks?expanded=true", /; perhaps expand is meant\.$/],
+  ])("GET %s says what is meant", async (path, message) => {
+    expect(await ada.get(path)).toMatchObject({
+      status: 400,
+      body: { message: stringMatching(message), code: "invalid_request" },
+    });
+  });
+
+  test("is 400 wherever there are parameters, on all but the pages that the payment processor returns to", async () => {
+    const { app, operatorToken } = server();
+    const lists = app.endpoints.filter(({ query, path }) => query && !path.startsWith("/pay/"));
+    expect(lists.length).toBeGreaterThan(9);
+    for (const { method, path, access } of lists) {
+      const token = access === "operator" ? operatorToken : ada.jwt;
+      const answer = await send(method, `${path.replace(":state", "FAILED")}?no%20such=1`, { token });
+      const { status, headers } = answer;
+      expect([path, status, headers.get("Error-Field")]).toEqual([path, 400, "no such"]);
+    }
+  });
+
+  test("is ignored where there are none", async () => {
+    expect((await ada.get(`/v1/events/${eventId}?_=1`)).status).toBe(200);
+  });
+});
+
 describe("the field that is to blame stands in a header, with its rule", () => {
   const kept = "Wr0ng#Password";
   const named: Record<string, [request: () => Promise<Answer>, field: string, rule: RegExp]> = {

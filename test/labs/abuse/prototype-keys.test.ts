@@ -130,10 +130,13 @@ describe("in a body", () => {
 describe.each(names)("%s", (name) => {
   test("in a query is a parameter that nobody asked for", async () => {
     for (const path of ["/v1/events", "/v1/events/state/FAILED", "/v1/stats", "/v1/events/replays", "/v1/inbox"]) {
-      const plain = await ada.get(path);
-      for (const query of [`?${name}=1`, `?${name}[size]=1001`, `?${name}[polluted]=1`, `?${name}=1&${name}=2`]) {
-        const { status, body } = await ada.get(`${path}${query}`);
-        expect([path, query, status, Object.keys(body)]).toEqual([path, query, 200, Object.keys(plain.body)]);
+      for (const query of [name, `${name}[size]`, `${name}[polluted]`]) {
+        const { status, body } = await ada.get(`${path}?${query}=1&${query}=2`);
+        expect([path, status, body.message]).toEqual([
+          path,
+          400,
+          expect.stringContaining(`${query} is not a parameter`),
+        ]);
       }
     }
   });
