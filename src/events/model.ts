@@ -281,7 +281,12 @@ export const recordBody = v.object({
     v.nullable(v.pipe(v.number(), v.integer())),
     v.description("How long the latest attempt took; null before the first one, and in records of earlier versions."),
   ),
-  nextAttemptAt: v.nullable(time),
+  nextAttemptAt: v.pipe(
+    v.nullable(time),
+    v.description(
+      "When the next attempt is due. It starts no earlier, and not while the webhook or all deliveries are paused or the operator has suspended the account.",
+    ),
+  ),
   heldBack: v.optional(
     v.pipe(
       v.literal(true),
