@@ -40,7 +40,7 @@ export function writeManual(commands: readonly Command[], date: string): string 
 const exits: readonly (readonly [string, string])[] = [
   ["0", "Done."],
   ["1", "Something that you can mend; the line on standard error says how."],
-  ["2", "A command that is not understood."],
+  ["2", "A mistake on the command line, such as an unknown flag or a value that is not valid."],
   ["70", "A defect of the program; nothing accepted is lost."],
 ];
 

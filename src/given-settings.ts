@@ -1,4 +1,4 @@
-import { StartupError } from "./domain/errors.ts";
+import { StartupError, UsageError } from "./domain/errors.ts";
 import { shellWord } from "./lib/shell-word.ts";
 import { readGiven } from "./private-files.ts";
 import type { Optional, Setting } from "./setting-forms.ts";
@@ -44,7 +44,7 @@ export const variablesOf = (setting: Pick<Setting<unknown>, "env" | "isSecret" |
  * Reads one setting: the default, then the environment or the file that it names, then the flag.
  *
  * @param warn called for a file that others can read, if we cannot change that
- * @throws StartupError with one line that names the setting and shows a valid value
+ * @throws StartupError with one line that names the setting and shows a valid value; UsageError if it was a flag
  */
 export function give(
   setting: Setting<unknown>,
@@ -85,7 +85,8 @@ function parsed(setting: Setting<unknown>, given: Omit<Given, "value">): Given {
     );
   }
   const shown = isSecret || mistakenSecret?.test(given.text) ? "" : `, not "${given.text}"`;
-  throw new StartupError(`${given.name ?? setting.env} must be ${rule}${shown}. Try: ${remedyFor(setting, given)}`);
+  const Mistake = given.source === "flag" ? UsageError : StartupError;
+  throw new Mistake(`${given.name ?? setting.env} must be ${rule}${shown}. Try: ${remedyFor(setting, given)}`);
 }
 
 function remedyFor({ env, example, remedy }: Setting<unknown>, { source, name }: Omit<Given, "value">): string {

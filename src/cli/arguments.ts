@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { UsageError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
 
 /** A command's form: what the parser accepts and what the help shows. */
@@ -31,11 +32,6 @@ export interface Arguments<Form extends CommandForm> {
   readonly operands: readonly string[];
   /** Switches have the value "". */
   readonly flags: ReadonlyMap<string, string>;
-}
-
-/** A mistake in the command line; the message is one line that ends with the nearest valid form. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
 }
 
 /** `postrider tenant show ID`. */

@@ -1,10 +1,11 @@
 import { loadConfig } from "../config.ts";
+import { UsageError } from "../domain/errors.ts";
 import { namesOf } from "../given-settings.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { Setting } from "../setting-forms.ts";
 import { clientSettings, settings } from "../settings.ts";
 import { version } from "../version.ts";
-import { spell, spellFlag, UsageError } from "./arguments.ts";
+import { spell, spellFlag } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createStyle, type Style } from "./style.ts";

@@ -1,11 +1,11 @@
 import { join, resolve } from "node:path";
 import { loadConfig } from "../config.ts";
 import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
-import { StartupError } from "../domain/errors.ts";
+import { StartupError, UsageError } from "../domain/errors.ts";
 import { systemClock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { type MoveProgress, type MoveSummary, moveToPostgres, moveToSqlite } from "../store/move/move.ts";
-import { type Flag, UsageError } from "./arguments.ts";
+import type { Flag } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag, noSnapshotFlag } from "./command.ts";
 import { count } from "./count.ts";
 import { type EndSignal, exitCode, signalExitCode } from "./io.ts";
@@ -35,7 +35,7 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
     const folder = isBack ? to.dir : ownDir;
     const url = isBack ? databaseUrl : to.url;
     if (url === null)
-      throw new UsageError("The way back needs POSTRIDER_DATABASE_URL. Try: set it to the database to leave");
+      throw new StartupError("The way back needs POSTRIDER_DATABASE_URL. Try: set it to the database to leave");
     if (!isBack) refuseUnused(folder, masterKeyFile);
     if (isBack && masterKeyFile === null && !masterKeyIsIn(folder)) {
       throw new StartupError(

@@ -7,10 +7,11 @@ import { messageOf } from "../lib/error-message.ts";
 import { operatorUserHeader } from "../operator/user-header.ts";
 import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
+import { refusal } from "./refusal.ts";
 
 /** Talks to the server running on a data directory, using that directory's operator token. */
 export interface OperatorClient {
-  /** @throws StartupError with the server's own words when it refuses */
+  /** @throws StartupError, or UsageError, with the server's own words when it refuses */
   send(method: string, path: string, body?: unknown): Promise<unknown>;
 }
 
@@ -33,7 +34,7 @@ export function createOperatorClient(dataDir: string): OperatorClient {
         throw new StartupError(`The server at ${server.url} did not answer (${reason}). Try: check its log.`);
       }
       if (answer.status >= 200 && answer.status < 300) return answer.json;
-      throw new StartupError(wordsOf(answer));
+      throw refusalOf(answer);
     },
   };
 }
@@ -85,8 +86,8 @@ export const dialable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:
 const isRefused = (error: unknown) =>
   error instanceof Error && "code" in error && (error.code === "ECONNREFUSED" || error.code === "ConnectionRefused");
 
-function wordsOf({ status, json }: Answer): string {
+function refusalOf({ status, json }: Answer): StartupError {
   const { message, code } = (json ?? {}) as { message?: unknown; code?: unknown };
-  if (typeof message !== "string") return `The server answered ${status}. Try: check its log.`;
-  return code === "tenant_not_found" ? `${message} Try: postrider tenant list` : message;
+  if (typeof message !== "string") return new StartupError(`The server answered ${status}. Try: check its log.`);
+  return refusal(code === "tenant_not_found" ? `${message} Try: postrider tenant list` : message, { status, code });
 }

@@ -1,7 +1,7 @@
 import { loadConfig } from "../config.ts";
+import { UsageError } from "../domain/errors.ts";
 import { pausable } from "../domain/pauses.ts";
 import { nearest } from "../lib/nearest.ts";
-import { UsageError } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient } from "./operator-client.ts";

@@ -1,5 +1,5 @@
-import { StartupError } from "../domain/errors.ts";
-import { parseArguments, UsageError } from "./arguments.ts";
+import { StartupError, UsageError } from "../domain/errors.ts";
+import { parseArguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
 import { serveCommand } from "./serve.ts";
@@ -12,7 +12,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<numbe
     const { form, operands, flags } = parseArguments(translate(argv, commands), commands);
     return await form.run({ operands, flags }, io);
   } catch (error) {
-    if (!(error instanceof UsageError || error instanceof StartupError)) throw error;
+    if (!(error instanceof StartupError)) throw error;
     io.err(`postrider: ${error.message}`);
     return error instanceof UsageError ? exitCode.usage : exitCode.failed;
   }

@@ -13,8 +13,8 @@ export const configCommand: Command = {
   flags: [jsonFlag, ...settingFlags],
   summary: "Check the settings; show what is in force and where it comes from",
   details: `Reads the environment, the files that it names and the flags as the server would. Secrets
-are masked. Exit code 0: the server would start with these. 1: it would not, and the line
-on standard error is the one that the start would show.`,
+are masked. Exit code 0: the server would start with these. 1, or 2 for a flag: it would
+not, and the line on standard error is the one that the start would show.`,
   async run({ flags }, io) {
     const given = readSettings(io.env, flags, io.err);
     const config = toConfig(given, io.env);

@@ -1,7 +1,7 @@
 import { loadConfig } from "../config.ts";
+import { UsageError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { Flag } from "./arguments.ts";
-import { UsageError } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { confirm } from "./confirmation.ts";
 import { exitCode, type Io } from "./io.ts";

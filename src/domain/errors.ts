@@ -96,5 +96,13 @@ export const rateLimited = (message: string, code: string, retryAfterSeconds: nu
 
 /** Stops the start or a command; the message is for the operator and ends with what to do. */
 export class StartupError extends Error {
-  override readonly name = "StartupError";
+  override readonly name: string = "StartupError";
+}
+
+/**
+ * A mistake on the command line, whoever finds it: the parser, a setting that was given as a flag, or the server. The message
+ * is one line that ends with a valid form.
+ */
+export class UsageError extends StartupError {
+  override readonly name = "UsageError";
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type CommandForm, parseArguments, UsageError } from "../../src/cli/arguments.ts";
+import { type CommandForm, parseArguments } from "../../src/cli/arguments.ts";
+import { UsageError } from "../../src/domain/errors.ts";
 import { editDistance, nearest } from "../../src/lib/nearest.ts";
 
 const json = { name: "--json", doc: "" };

@@ -207,11 +207,12 @@ describe("events list", () => {
     ["events list --stat failed", 2, '"postrider events list" has no flag --stat. Try: --state STATE'],
     ["events lst", 2, 'There is no command "events lst". Try: postrider events list'],
     ["events", 2, '"postrider events" needs one of list, show. Try: postrider events list'],
-    ["events list --size 1001", 1, "size must be at most 1000. Try: postrider help events list"],
-    ["events list --page -1", 1, "page must be at least 0. Try: postrider help events list"],
-    ["events list --code htp_status", 1, "code must be one of "],
-    ["events list --status 99", 1, "status must be at least 100. Try: postrider help events list"],
-    ["events list --from 1h --to 2h", 1, "from must not be after to. Try: postrider help events list"],
+    ["events list --size 1001", 2, "size must be at most 1000. Try: postrider help events list"],
+    ["events list --page -1", 2, "page must be at least 0. Try: postrider help events list"],
+    ["events list --code htp_status", 2, "code must be one of "],
+    ["events list --status 99", 2, "status must be at least 100. Try: postrider help events list"],
+    ["events list --server nowhere", 2, "--server must be an http or https URL"],
+    ["events list --from 1h --to 2h", 2, "from must not be after to. Try: postrider help events list"],
   ])("%s: exit code %i and a remedy", async (line, expected, message) => {
     const { code, out, err } = await run(line);
     expect({ code, out }).toEqual({ code: expected, out: "" });

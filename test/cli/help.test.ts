@@ -107,7 +107,16 @@ describe("what the operator can mend is one line on standard error", () => {
     ["serv", 2, 'postrider: There is no command "serv". Try: postrider serve'],
     ["tenant set-tier t1 por", 2, 'postrider: "por" is not a tier. Try: pro'],
     ["tenant create --tier gold", 2, 'postrider: "gold" is not a tier. Try: free, pro, business, enterprise'],
-    ["serve --port x", 1, 'postrider: --port must be a whole number from 0 to 65535, not "x". Try: --port 8080'],
+    ["config --log-level x", 2, "postrider: --log-level must be debug, info, warn or error"],
+    ["backup s3:/b/x", 2, 'postrider: "s3:/b/x" is not an address of S3. Try: s3://bucket/prefix'],
+    ["restore s3:/b/x --data-dir /nowhere", 2, 'postrider: "s3:/b/x" is not an address of S3. Try: s3://bucket/prefix'],
+    ["demo --database-url x", 2, "postrider: --database-url must be postgres://user:password@host:port/database"],
+    [
+      "selftest crash --database-url x",
+      2,
+      "postrider: --database-url must be postgres://user:password@host:port/database",
+    ],
+    ["serve --port x", 2, 'postrider: --port must be a whole number from 0 to 65535, not "x". Try: --port 8080'],
     [
       "tenant list --data-dir /nowhere",
       1,

@@ -22,7 +22,7 @@ async function move(args: readonly string[], env: Record<string, string> = {}) {
 }
 
 describe("postrider move", () => {
-  test.each([[[]], [["--to", "mysql://x"]], [["--to", "sqlite:"]], [["--to", "postgres"]], [["--to", "sqlite:there"]]])(
+  test.each([[[]], [["--to", "mysql://x"]], [["--to", "sqlite:"]], [["--to", "postgres"]]])(
     "%j is no form of it",
     async (args) => {
       const { code, said } = await move(args);
@@ -30,6 +30,12 @@ describe("postrider move", () => {
       expect(said).toContain("Try: ");
     },
   );
+
+  test("does not go back without the setting that names the database", async () => {
+    const { code, said } = await move(["--to", "sqlite:there"]);
+    expect(code).toBe(1);
+    expect(said).toContain("The way back needs POSTRIDER_DATABASE_URL. Try: ");
+  });
 
   test("makes nothing where no server has run", async () => {
     const { code, said } = await move(["--to", nowhere]);

@@ -441,15 +441,15 @@ describe("what cannot be done is one line with a remedy", () => {
     ["replay event", 2, '"postrider replay event" needs ID. Try: postrider replay event ID'],
     ["replay all --from soon", 2, '--from must be a duration, or a time in ISO 8601, not "soon". Try: --from 10m'],
     ["replay failed --label=", 2, "--label must not be empty. Try: --label after-the-outage"],
-    ["replay all --from 1h --to 2h", 1, "from must not be after to. Try: postrider help replay"],
+    ["replay all --from 1h --to 2h", 2, "from must not be after to. Try: postrider help replay"],
     ["replay failed --webhook wh_1", 1, "The account has no webhooks. Try: postrider webhooks add URL"],
-    ["replay failed --status 5xx", 1, "status must be a whole number. Try: postrider help replay"],
-    ["replay failed --code htp", 1, "code must be one of http_status"],
+    ["replay failed --status 5xx", 2, "status must be a whole number. Try: postrider help replay"],
+    ["replay failed --code htp", 2, "code must be one of http_status"],
     ["replay event evt_1 --type x", 2, '"postrider replay event" has no flag --type.'],
     ["replay show rpl_1", 1, "The account has no replay with this id. Try: postrider replay list"],
     ["replay show rpl_1 --follow", 1, "The account has no replay with this id. Try: postrider replay list"],
     ["replay cancel ../x", 1, "The account has no replay with this id. Try: postrider replay list"],
-    ["replay list --size 0", 1, "size must be at least 1. Try: postrider help replay list"],
+    ["replay list --size 0", 2, "size must be at least 1. Try: postrider help replay list"],
   ])("%s: exit code %i", async (line, expected, message) => {
     const { code, out, err } = await run(await app.account(), line);
     expect({ code, out }).toEqual({ code: expected, out: "" });

@@ -494,7 +494,7 @@ describe("what is typed wrong is one line", () => {
     [["{}", "--concurrency", "17"], 2, "--concurrency must be 1 to 16. Try: --concurrency 4"],
     [
       ["{}", "--server", "relay"],
-      1,
+      2,
       '--server must be an http or https URL without a path, query or user name, not "relay". Try: --server https://relay.',
     ],
   ] as [string[], number, string][])("send %p", async (words, code, start) => {

@@ -75,7 +75,7 @@ describe("postrider tenant", () => {
 
   test("create repeats the server's words when it refuses", async () => {
     const { code, err } = await tenant(["create", "--tier", "pro"]);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(err).toStartWith("postrider: ");
     expect(err).toContain("required");
   });
@@ -113,6 +113,15 @@ describe("postrider tenant", () => {
     [["--storage", "5GB"], "--storage must be a whole number or default. Try: --storage 5000000000"],
   ])("set-limits with %p asks no server", async (flags, message) => {
     expect(await tenant(["set-limits", "t1", ...flags])).toMatchObject({ code: 2, err: `postrider: ${message}` });
+  });
+
+  test.each([
+    [["list", "--size", "0"], 2, /size must be at least 1/],
+    [["create", "--email", "nobody"], 2, /email must be an e-mail address/],
+    [["set-limits", "t1", "--webhooks", "1000"], 2, /webhooks must be a whole number from 0 to 100/],
+    [["show", "t1"], 1, /tenant does not exist/],
+  ])("%p: exit code %i, by what the server refuses", async (words, code, message) => {
+    expect(await tenant(words)).toMatchObject({ code, err: expect.stringMatching(message) });
   });
 
   test("set-tier, suspend and resume are in force at once", async () => {

@@ -5,11 +5,10 @@ import { backupName } from "../../backup/place.ts";
 import { verifyBackup } from "../../backup/verify.ts";
 import { loadConfig } from "../../config.ts";
 import { secretsBetween, secretsIn } from "../../data-dir-copy.ts";
-import { StartupError } from "../../domain/errors.ts";
+import { StartupError, UsageError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { nearest } from "../../lib/nearest.ts";
-import { UsageError } from "../arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
 import {

@@ -2,9 +2,8 @@ import { databaseEntry } from "../../backup/archive.ts";
 import { unpack } from "../../backup/unpack.ts";
 import { loadConfig } from "../../config.ts";
 import { enterEmptyDir } from "../../data-dir-copy.ts";
-import { StartupError } from "../../domain/errors.ts";
+import { StartupError, UsageError } from "../../domain/errors.ts";
 import { pausable } from "../../domain/pauses.ts";
-import { UsageError } from "../arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
 import {

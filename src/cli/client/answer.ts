@@ -1,4 +1,5 @@
 import { StartupError } from "../../domain/errors.ts";
+import { refusal } from "../refusal.ts";
 import { plainText } from "../table.ts";
 import { TemporaryFailure } from "./failure.ts";
 import type { Reply, ServerClient } from "./server.ts";
@@ -39,9 +40,11 @@ export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
  * @param remedy what to do when the message itself does not say it
  */
 export function refusalOf(server: Pick<ServerClient, "url">, reply: Reply, remedy?: string): StartupError {
-  const words = wordsIn(reply.json);
-  if (words !== null) return new StartupError(remedy === undefined ? words : `${words} Try: ${remedy}`);
+  const { status, json } = reply;
+  const words = wordsIn(json);
+  const code = textIn(json, "code");
+  if (words !== null) return refusal(remedy === undefined ? words : `${words} Try: ${remedy}`, { status, code });
   return new StartupError(
-    `${server.url} answered ${reply.status}, which does not look like Postrider. Try: --server with the address of your server.`,
+    `${server.url} answered ${status}, which does not look like Postrider. Try: --server with the address of your server.`,
   );
 }

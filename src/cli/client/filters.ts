@@ -1,7 +1,8 @@
+import { UsageError } from "../../domain/errors.ts";
 import { failureCodes } from "../../domain/failure.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 import { shellWord } from "../../lib/shell-word.ts";
-import { type Flag, UsageError } from "../arguments.ts";
+import type { Flag } from "../arguments.ts";
 import { plainText } from "../table.ts";
 import { parseMoment } from "./moment.ts";
 

@@ -1,5 +1,5 @@
+import { UsageError } from "../../domain/errors.ts";
 import { nearest } from "../../lib/nearest.ts";
-import { UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { exitCode } from "../io.ts";
 import { bashScript } from "./bash.ts";

@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { createApp } from "../../app.ts";
 import { loadConfig } from "../../config.ts";
 import { openDataDir } from "../../data-dir.ts";
+import { UsageError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { createLog } from "../../lib/log.ts";
-import { type Flag, UsageError } from "../arguments.ts";
+import type { Flag } from "../arguments.ts";
 import type { Command } from "../command.ts";
+import { readDatabaseUrl } from "../database-url.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createRunOwn } from "../run-own.ts";
 import { createNarrator } from "./narrator.ts";
@@ -59,7 +61,7 @@ its deliveries when its lease has run out, after 20 seconds.`,
 
 /** Null: a single server, with a folder to itself. @throws UsageError */
 function sharedDatabaseFrom(flags: ReadonlyMap<string, string>): { url: string; count: number } | null {
-  const url = flags.get(databaseFlag.name);
+  const url = readDatabaseUrl(flags, databaseFlag.name);
   const nodes = flags.get(nodesFlag.name);
   if (url === undefined && nodes === undefined) return null;
   const count = Number(nodes ?? defaultNodes);

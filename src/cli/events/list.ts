@@ -1,7 +1,8 @@
 import { deliveryStates } from "../../domain/delivery.ts";
+import { UsageError } from "../../domain/errors.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { nearest } from "../../lib/nearest.ts";
-import { type Flag, UsageError } from "../arguments.ts";
+import type { Flag } from "../arguments.ts";
 import { withAccount } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
 import { type Filtering, filters, flagOf, readFilters, spellFilters } from "../client/filters.ts";

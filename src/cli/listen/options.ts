@@ -1,6 +1,7 @@
+import { UsageError } from "../../domain/errors.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
 import { nearest } from "../../lib/nearest.ts";
-import { type Flag, UsageError } from "../arguments.ts";
+import type { Flag } from "../arguments.ts";
 import { parseMoment } from "../client/moment.ts";
 import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";

@@ -1,7 +1,7 @@
-import { StartupError } from "../../domain/errors.ts";
+import { StartupError, UsageError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { formatIso } from "../../lib/iso-time.ts";
-import { type Flag, UsageError } from "../arguments.ts";
+import type { Flag } from "../arguments.ts";
 import type { Account } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
 import { type Filtering, flagOf, readFilters, replayFilters, spellFilters } from "../client/filters.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { StartupError } from "../../domain/errors.ts";
+import { StartupError, UsageError } from "../../domain/errors.ts";
 import { parseDuration } from "../../lib/duration.ts";
-import { type Flag, UsageError } from "../arguments.ts";
+import type { Flag } from "../arguments.ts";
 import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";
 import type { Io } from "../io.ts";

@@ -1,8 +1,9 @@
 import { tmpdir } from "node:os";
+import { UsageError } from "../../../domain/errors.ts";
 import { systemClock as clock } from "../../../lib/clock.ts";
-import { UsageError } from "../../arguments.ts";
 import { type Command, jsonFlag } from "../../command.ts";
 import { counted } from "../../count.ts";
+import { readDatabaseUrl } from "../../database-url.ts";
 import type { Io } from "../../io.ts";
 import { conduct } from "../rig/conduct.ts";
 import { dirFlag, makeFolder, readCount, readSeed, seedFlag } from "../rig/options.ts";
@@ -49,7 +50,7 @@ a minute. What the test has stored stays in the database.`,
   async run({ flags }, io) {
     const cycles = readCount(flags, "--cycles", defaultCycles);
     const seed = readSeed(flags);
-    const url = flags.get(databaseFlag);
+    const url = readDatabaseUrl(flags, databaseFlag);
     const nodes = readCount(flags, nodesFlag, defaultNodes);
     if (url === undefined && flags.has(nodesFlag)) {
       throw new UsageError(`${nodesFlag} needs a database that they share. Try: ${databaseFlag} postgres://…`);

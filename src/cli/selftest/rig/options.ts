@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { StartupError } from "../../../domain/errors.ts";
+import { StartupError, UsageError } from "../../../domain/errors.ts";
 import { messageOf } from "../../../lib/error-message.ts";
-import { type Flag, UsageError } from "../../arguments.ts";
+import type { Flag } from "../../arguments.ts";
 
 export const seedFlag: Flag = {
   name: "--seed",
