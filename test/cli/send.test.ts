@@ -477,9 +477,13 @@ describe("lines", () => {
     ]);
   });
 
-  test("none at all are no mistake", async () => {
-    const { code, err } = await send([], { input: pieces("\n") });
-    expect({ code, err }).toEqual({ code: 0, err: ["0 events accepted, 0 refused, 0 not sent."] });
+  test.each([
+    ["no bytes", [], pieces("")],
+    ["blank lines alone", ["--strict"], pieces("\n \n")],
+    ["no bytes with --json", ["--json"], pieces("")],
+  ])("%s are no mistake, but are pointed out", async (_, words, input) => {
+    const { code, out, err } = await send(words, { input });
+    expect({ code, out, err }).toEqual({ code: 0, out: [], err: ["Nothing to send: standard input had no events."] });
   });
 });
 

@@ -91,7 +91,9 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
     const unread = stopped === null ? "" : ` Nothing after line ${lastLine.toLocaleString("en-US")} was read.`;
     io.progress("");
     if (reason !== null) io.err(`postrider: ${reason}`);
-    io.err(`${tally.summary()}${unread}`);
+    // Not a failure, since a pipe may have nothing to pass on; but its writer may have failed.
+    if (reason === null && tally.isEmpty) io.err("Nothing to send: standard input had no events.");
+    else io.err(`${tally.summary()}${unread}`);
     return reason === null && tally.isClean ? exitCode.ok : exitCode.failed;
   }
 

@@ -12,6 +12,8 @@ export interface Tally {
   notSent(lines: readonly Line[], reason: string, mayHaveArrived: boolean): void;
   /** Whether every line was accepted. */
   readonly isClean: boolean;
+  /** Whether there was no line at all. */
+  readonly isEmpty: boolean;
   summary(): string;
 }
 
@@ -27,14 +29,16 @@ export function createTally({ io, clock, json }: TallyOptions): Tally {
   const startedAtMs = clock.monotonicMs();
   const counts = { accepted: 0, refused: 0, unsent: 0, unconfirmed: 0 };
   let shownAtMs = Number.NEGATIVE_INFINITY;
+  const failures = () => counts.refused + counts.unsent + counts.unconfirmed;
 
   function show(): void {
     const nowMs = clock.monotonicMs();
     if (nowMs - shownAtMs < progressEveryMs) return;
     shownAtMs = nowMs;
     const perSecond = counts.accepted / Math.max(0.001, (nowMs - startedAtMs) / 1000);
-    const failures = counts.refused + counts.unsent + counts.unconfirmed;
-    io.progress(`${count(counts.accepted)} sent, ${count(Math.round(perSecond))} a second, ${count(failures)} failed`);
+    io.progress(
+      `${count(counts.accepted)} sent, ${count(Math.round(perSecond))} a second, ${count(failures())} failed`,
+    );
   }
 
   const print = (line: Line, rest: Record<string, unknown>) => io.out(JSON.stringify({ line: line.number, ...rest }));
@@ -57,7 +61,10 @@ export function createTally({ io, clock, json }: TallyOptions): Tally {
       show();
     },
     get isClean() {
-      return counts.refused + counts.unsent + counts.unconfirmed === 0;
+      return failures() === 0;
+    },
+    get isEmpty() {
+      return counts.accepted + failures() === 0;
     },
     summary() {
       const { accepted, refused, unsent, unconfirmed } = counts;
