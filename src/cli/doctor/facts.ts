@@ -48,8 +48,8 @@ export interface ReplicationFacts {
 export interface BackupFacts {
   /** Null: none is configured. */
   readonly place: string | null;
-  /** When the last but one of the scheduled backups was due; null without a schedule that old. */
-  readonly lastButOneDueAt: number | null;
+  /** When the latest scheduled backup that has to be there by now was due; null without a schedule that old. */
+  readonly expectedSince: number | null;
   readonly stored: Known<readonly StoredBackup[]>;
   readonly history: BackupHistory;
 }

@@ -182,13 +182,18 @@ export async function lookAtBackups(config: Config, clock: Clock): Promise<Backu
   };
   return {
     place: url,
-    lastButOneDueAt: backupCron === null ? null : lastButOneRun(backupCron, clock.now()),
+    expectedSince: backupCron === null ? null : expectedRun(backupCron, clock.now()),
     stored: await know(list),
     history,
   };
 }
 
-function lastButOneRun(cron: string, nowMs: number): number | null {
-  const [, lastButOne] = new Cron(cron, { paused: true }).previousRuns(2, new Date(nowMs));
-  return lastButOne?.getTime() ?? null;
+/** The largest backup has been made and verified by then; until then, the latest may still be under way. */
+const backupPatienceMs = 24 * 60 * 60_000;
+
+/** Where backups are rare, the latest counts a day after it was due: the last but one may be months old. */
+function expectedRun(cron: string, nowMs: number): number | null {
+  const [latest, lastButOne] = new Cron(cron, { paused: true }).previousRuns(2, new Date(nowMs));
+  const isOverdue = latest !== undefined && nowMs - latest.getTime() > backupPatienceMs;
+  return (isOverdue ? latest : lastButOne)?.getTime() ?? null;
 }

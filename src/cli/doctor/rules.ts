@@ -273,7 +273,7 @@ const staleMs = 7 * dayMs;
 /** @param backups null: the data is in PostgreSQL */
 export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPublic: boolean): Found {
   if (backups === null) return ok("The data is in PostgreSQL, whose backups are not checked.");
-  const { place, lastButOneDueAt, stored, history } = backups;
+  const { place, expectedSince, stored, history } = backups;
   if (place === null) {
     if (!isPublic) return ok("No backups are set up.");
     return warning(
@@ -296,11 +296,14 @@ export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPubli
   const isWhole = history.verified[newest.name];
   const words = `The newest backup at ${place} is ${formatDuration(ageMs)} old`;
   if (isWhole === false) return bad(`${words}, and is not whole.`, "postrider backup --verify");
-  // The last one may still be under way.
-  if (lastButOneDueAt !== null && newest.createdAt < lastButOneDueAt) {
-    return bad(`${words}, and at least two scheduled since are missing.`, "look for backup.failed in the log");
+  if (expectedSince !== null && newest.createdAt < expectedSince) {
+    return bad(
+      `${words}, and the scheduled one of ${formatIso(expectedSince)} is missing.`,
+      "look for backup.failed in the log; if the server was down then, postrider backup --verify",
+    );
   }
-  if (ageMs > staleMs) return warning(`${words}.`, "postrider backup, or POSTRIDER_BACKUP_CRON to have them made");
+  if (expectedSince === null && ageMs > staleMs)
+    return warning(`${words}.`, "postrider backup, or POSTRIDER_BACKUP_CRON to have them made");
   return ok(`${words}${isWhole ? ", and was verified" : ""}.`);
 }
 

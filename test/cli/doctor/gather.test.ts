@@ -17,6 +17,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 /** In the machine's time zone, as schedules are. */
 const friday = (hour: number, minute = 0) => new Date(2026, 10, 27, hour, minute).getTime();
 const saturday = (hour: number) => friday(24 + hour);
+/** From the first of a month of 2027. */
+const month = (n: number, hour = 3) => new Date(2027, n - 1, 1, hour).getTime();
 const monday = (hour: number, minute = 0) => friday(72 + hour, minute);
 
 test.each<[string, string, number, number, string]>([
@@ -26,6 +28,14 @@ test.each<[string, string, number, number, string]>([
   ["each hour of a weekday, when Friday's last two are missing", "0 * * * 1-5", friday(21), saturday(20), "bad"],
   ["each night", "0 3 * * *", friday(3), saturday(3), "ok"],
   ["each night, when two are missing", "0 3 * * *", friday(3), monday(2), "bad"],
+  ["each weeknight, on the day after one is missing", "0 3 * * 1-5", friday(-21), saturday(4), "bad"],
+  ["each month, before the next one", "0 3 1 * *", month(1), month(2), "ok"],
+  ["each month, while the next one is made", "0 3 1 * *", month(1), month(2, 10), "ok"],
+  ["each month, when the next one is missing", "0 3 1 * *", month(1), month(2, 30), "bad"],
+  ["each month, when the latest was made by hand after it was due", "0 3 1 * *", month(2, 20), month(2, 400), "ok"],
+  ["each quarter, before the next one", "0 3 1 */3 *", month(1), month(4), "ok"],
+  ["each year, before the next one", "0 3 1 1 *", month(1), month(12, 700), "ok"],
+  ["each year, when the next one is missing", "0 3 1 1 *", month(1), month(13, 30), "bad"],
 ])("backups %s (%s)", async (_, cron, newestAt, nowMs, state) => {
   writeFileSync(join(folder, backupName(newestAt, false)), "");
   const env = { POSTRIDER_DATA_DIR: folder, POSTRIDER_BACKUP_URL: folder, POSTRIDER_BACKUP_CRON: cron };

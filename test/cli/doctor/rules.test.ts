@@ -30,7 +30,7 @@ type Row = readonly [what: string, found: () => Found, state: Found["state"], wo
 const backups = (given: Partial<BackupFacts> = {}): BackupFacts => ({
   ...{
     place: "/backup",
-    lastButOneDueAt: now - day,
+    expectedSince: now - day,
     stored: { value: [{ name: "a", bytes: 1, createdAt: now - hour }] },
   },
   history: { latest: null, latestBackup: null, verified: { a: true }, verifiedAt: null },
@@ -173,11 +173,16 @@ const rows: readonly Row[] = [
   ["a backup", () => judgedBackups({}), "ok", "1 h old, and was verified"],
   ["a place without one", () => judgedBackups({ stored: { value: [] } }), "bad", "no backup at /backup"],
   ["a place that is away", () => judgedBackups({ stored: { failure: "Away. Try: x." } }), "bad", "Away."],
-  ["a missed schedule", () => judgedBackups({ lastButOneDueAt: now - 20 * minute }), "bad", "two scheduled since"],
+  [
+    "a missed schedule",
+    () => judgedBackups({ expectedSince: now - 20 * minute }),
+    "bad",
+    "the scheduled one of 2026-03-01T11:40:00.000Z is missing",
+  ],
   [
     "an old one made by hand",
     () =>
-      judgedBackups({ lastButOneDueAt: null, stored: { value: [{ name: "a", bytes: 1, createdAt: now - 8 * day }] } }),
+      judgedBackups({ expectedSince: null, stored: { value: [{ name: "a", bytes: 1, createdAt: now - 8 * day }] } }),
     ...(["warning", "8 d old"] as const),
   ],
   [
