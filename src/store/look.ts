@@ -3,7 +3,12 @@ export interface StoreLook {
   /** Its name and version, for people. */
   readonly backend: string;
   /** How many migrations have run, and how many this program knows. */
-  readonly schema: { readonly found: number; readonly known: number };
+  readonly schema: {
+    readonly found: number;
+    readonly known: number;
+    /** An upgrade has begun and has not ended, so nobody can use the store. */
+    readonly isHalfway: boolean;
+  };
   /** Only read from a store with this program's schema; otherwise null. */
   readonly figures: StoreFigures | null;
   /** For a database on a server of its own; otherwise null. */

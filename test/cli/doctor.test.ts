@@ -8,11 +8,14 @@ import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
 import { systemClock as clock } from "../../src/lib/clock.ts";
 import { createVault } from "../../src/lib/vault.ts";
+import type { MigrationProgress } from "../../src/store/sqlite/migration-steps.ts";
 import { migrations } from "../../src/store/sqlite/migrations.ts";
-import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { databaseFile, openDatabase } from "../../src/store/sqlite/open.ts";
+import { beginUpgrade, planSnapshot } from "../../src/store/sqlite/pre-migration.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { startConnectProxy } from "../support/connect-proxy.ts";
 import { overwritePages, pagesOf } from "../support/damaged-database.ts";
+import { makeEarlierDatabase } from "../support/earlier-database.ts";
 import { type NameServer, startNameServer } from "../support/name-server.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp } from "../support/test-app.ts";
@@ -30,6 +33,25 @@ async function doctor(dataDir: string, env: Record<string, string> = {}, ...flag
   const code = await runCommand(["doctor", "--json", ...flags], io);
   const said = JSON.parse(out.join("\n")) as { ok: boolean; findings: Finding[] };
   return { code, ...said, of: (check: string) => said.findings.find((finding) => finding.check === check) };
+}
+
+/** Upgrades an earlier database as a start does, which is stopped after a certain step. */
+function stopUpgrade(dataDir: string, isLast: (progress: MigrationProgress) => boolean): void {
+  let isStopped = false;
+  const client = openDatabase({
+    dataDir,
+    watch: {
+      progress(progress) {
+        isStopped ||= isLast(progress);
+      },
+      isStopped: () => isStopped,
+      monotonicMs: () => 0,
+    },
+    beforeUpgrade(client, standing) {
+      beginUpgrade(client, standing, { plan: planSnapshot(client, standing, migrations.length), isWanted: true });
+    },
+  });
+  client.close(true);
 }
 
 describe("postrider doctor without a server", () => {
@@ -71,6 +93,24 @@ describe("postrider doctor without a server", () => {
     expect(of("dns")).toMatchObject({ state: "warning", message: expect.stringContaining("127.0.0.1:1") });
     // It is the doctor's to say, and not to mend.
     expect(statSync(join(folder, "master-key")).mode & 0o777).toBe(0o644);
+  });
+
+  test.each([
+    ["before its first migration", ({ what }: MigrationProgress) => what === migrations[5]?.name],
+    ["within a migration that moves rows", ({ what }: MigrationProgress) => what === "deliveries"],
+    ["between two migrations", ({ what }: MigrationProgress) => what === migrations[6]?.name],
+  ])("finds an upgrade that was stopped %s, until it has been continued", async (_, isLast) => {
+    const dataDir = mkdtempSync(join(tmpdir(), "postrider-doctor-"));
+    makeEarlierDatabase(dataDir, { schema: 5, events: 100 });
+    stopUpgrade(dataDir, isLast);
+    expect((await doctor(dataDir)).of("schema")).toMatchObject({
+      state: "bad",
+      message: expect.stringContaining(`an upgrade to schema ${migrations.length} has begun and not ended`),
+      remedy: expect.stringContaining("start the server"),
+    });
+    openDatabase({ dataDir }).close();
+    expect((await doctor(dataDir)).of("schema")).toMatchObject({ state: "ok" });
+    rmSync(dataDir, { recursive: true });
   });
 
   test("finds that the master key is gone, or another one", async () => {

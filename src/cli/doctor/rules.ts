@@ -194,11 +194,17 @@ export function judgeCertificate(nowMs: number, validTo: number | null, publicUr
 export function judgeSchema(store: StoreLook | null, isRunning: boolean): Found {
   if (store === null) return ok("There is no database yet; the first start makes it.");
   const { backend } = store;
-  const { found, known } = store.schema;
+  const { found, known, isHalfway } = store.schema;
   if (found > known) {
     return bad(
       `${backend}: schema ${found}, but this version knows only ${known}.`,
       "run the version that wrote it, or a later one",
+    );
+  }
+  if (isHalfway) {
+    return bad(
+      `${backend}: an upgrade to schema ${known} has begun and not ended; no server can run until it has.`,
+      "start the server, which continues it; if its log says storage.upgrading, wait",
     );
   }
   if (found === known) return ok(`${backend}: schema ${found}, which this version uses.`);

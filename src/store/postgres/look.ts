@@ -28,7 +28,8 @@ export async function lookAtServer({ url, clock, ...check }: StartCheckOptions):
     );
     if (!row?.isUsed) return null;
     const [counted] = await pool.read<{ found: number }>("select count(*)::int as found from migration");
-    const schema = { found: counted?.found ?? 0, known: migrations.length };
+    // Each migration is a transaction, and servers of an earlier release run on what it has made.
+    const schema = { found: counted?.found ?? 0, known: migrations.length, isHalfway: false };
     return {
       backend: `PostgreSQL ${row.version} at ${addressOf(url)}`,
       schema,

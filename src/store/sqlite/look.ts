@@ -13,6 +13,7 @@ import { createMasterKeyCheck } from "./master-key.ts";
 import { migrations, standingOf } from "./migrations.ts";
 import { databaseFile, sqliteVersion } from "./open.ts";
 import { waitForLocks } from "./pragma.ts";
+import { hasBegun } from "./pre-migration.ts";
 import { queueDepth } from "./queue-depth.ts";
 
 /**
@@ -37,11 +38,13 @@ export function lookAtDatabase(dataDir: string): StoreLook | null {
   let client: Database | null = null;
   try {
     ({ client } = openToLook(dataDir));
-    const { schema, statements } = standingOf(client);
+    const standing = standingOf(client);
+    const { schema, statements } = standing;
     const found = statements > 0 ? schema + 1 : schema;
+    const isHalfway = schema < migrations.length && hasBegun(client, standing);
     return {
       backend: `SQLite ${sqliteVersion(client)}`,
-      schema: { found, known: migrations.length },
+      schema: { found, known: migrations.length, isHalfway },
       figures: schema === migrations.length && statements === 0 ? figuresOf(client) : null,
       server: null,
     };

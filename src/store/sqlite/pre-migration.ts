@@ -29,9 +29,13 @@ export interface SnapshotPlan {
 
 const nameOf = (path: string, from: number, to: number) => `${basename(path)}.pre-migration-v${from}-to-v${to}.bak`;
 
+/** Whether an upgrade has begun on a database that it has not brought to its schema yet. */
+export const hasBegun = (client: Database, { statements }: Standing): boolean =>
+  statements > 0 || readWrittenBy(client)?.upgrading === 1;
+
 /** Null when the upgrade has already begun. */
 export function planSnapshot(client: Database, standing: Standing, toSchema: number): SnapshotPlan | null {
-  if (standing.statements > 0 || readWrittenBy(client)?.upgrading === 1) return null;
+  if (hasBegun(client, standing)) return null;
   const path = realPath(client.filename);
   const numberOf = (pragma: string) => Number(client.query<[number], []>(`pragma ${pragma}`).values()[0]?.[0] ?? 0);
   const bytes = (numberOf("page_count") - numberOf("freelist_count")) * numberOf("page_size");

@@ -17,13 +17,14 @@ const server = (given: Partial<RunningServer> = {}): RunningServer => ({
 });
 
 const store = (given: Partial<StoreLook> = {}): StoreLook => ({
-  ...{ backend: "SQLite 3.51.3", schema: { found: 29, known: 29 }, server: null },
+  ...{ backend: "SQLite 3.51.3", schema: { found: 29, known: 29, isHalfway: false }, server: null },
   figures: { newestEventAt: now - minute, waiting: 0, oldestDueAt: null },
   ...given,
 });
 
-const older = { schema: { found: 7, known: 29 } };
-const newer = { schema: { found: 30, known: 29 } };
+const older = { schema: { found: 7, known: 29, isHalfway: false } };
+const newer = { schema: { found: 30, known: 29, isHalfway: false } };
+const halfway = { schema: { found: 29, known: 29, isHalfway: true } };
 
 type Row = readonly [what: string, found: () => Found, state: Found["state"], words: string];
 
@@ -133,6 +134,7 @@ const rows: readonly Row[] = [
   ["no database", () => rules.judgeSchema(null, false), "ok", "first start"],
   ["this schema", () => rules.judgeSchema(store(), true), "ok", "schema 29, which this version uses"],
   ["an older schema", () => rules.judgeSchema(store(older), false), "warning", "upgrades it to 29"],
+  ["a schema halfway", () => rules.judgeSchema(store(halfway), false), "bad", "upgrade to schema 29 has begun and not"],
   ["a newer schema", () => rules.judgeSchema(store(newer), false), "bad", "knows only 29"],
 
   ["whole pages", () => rules.judgePages({ kind: "whole" }), "ok", "whole"],
