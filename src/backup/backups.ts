@@ -51,6 +51,13 @@ export interface Backups {
   whenIdle(): Promise<void>;
 }
 
+/** How a run ended. */
+type Ended = Pick<BackupOutcome, "name" | "bytes" | "error"> & {
+  /** Null: not checked. */
+  readonly isWhole: boolean | null;
+};
+type End = (ended: Ended) => void;
+
 /** Makes backups on schedule and on request, one at a time, each in a separate process. */
 export function createBackups(options: BackupsOptions): Backups {
   const { url, cron, keep, openPlace, run, folder, notes, clock, log, onFailed } = options;
@@ -68,18 +75,29 @@ export function createBackups(options: BackupsOptions): Backups {
     cancelTimer = clock.after(nextAt - clock.now(), () => {
       // A timer may fire early: long delays are capped, and the clock may have been set.
       const isDue = nextAt !== null && clock.now() >= nextAt;
-      if (isDue && working === null && url !== null) work("backup", () => make(url));
+      if (isDue && working === null && url !== null) work("backup", null, (end) => make(url, end));
       plan();
     });
   }
 
-  function work(kind: BackupOutcome["kind"], task: () => Promise<void>): void {
-    const ended = task()
-      .catch((error: unknown) => {
-        log.write("error", "backup.failed", { kind, error: messageOf(error) });
-        onFailed?.(kind, messageOf(error));
-      })
+  /**
+   * Whatever becomes of it is noted.
+   * @param name of the backup that it is about, if it exists already
+   */
+  function work(kind: BackupOutcome["kind"], name: string | null, task: (end: End) => Promise<void>): void {
+    const at = clock.now();
+    const startedAt = clock.monotonicMs();
+    let latest: Ended = { name, bytes: null, error: null, isWhole: null };
+    const end: End = ({ isWhole, ...ended }) => {
+      latest = { isWhole, ...ended };
+      note({ kind, at, tookMs: Math.round(clock.monotonicMs() - startedAt), ...ended }, isWhole);
+    };
+    const ended = task(end)
+      .catch((error: unknown) =>
+        end({ ...latest, isWhole: null, error: [latest.error ?? [], messageOf(error)].flat().join("; ") }),
+      )
       .finally(() => {
+        if (latest.error !== null) failures += 1;
         working = null;
       });
     working = { kind, ended };
@@ -93,7 +111,6 @@ export function createBackups(options: BackupsOptions): Backups {
     });
     save();
     const { kind, name: backup, error, tookMs, bytes } = outcome;
-    if (error !== null) failures += 1;
     if (error === null)
       log.write("info", kind === "backup" ? "backup.made" : "backup.verified", { backup, bytes, tookMs });
     else {
@@ -112,40 +129,38 @@ export function createBackups(options: BackupsOptions): Backups {
     }
   }
 
-  async function make(to: string): Promise<void> {
-    const at = clock.now();
-    const startedAt = clock.monotonicMs();
+  async function make(to: string, end: End): Promise<void> {
     const target = /^s3:/.test(to) || to.endsWith("/") ? to : `${to}/`;
     const { out, err } = await run(["backup", target, "--verify", "--dir", folder, "--json"], stopped.signal);
-    if (stopped.signal.aborted) return;
     const made = parseAnswer(out);
-    const tookMs = Math.round(clock.monotonicMs() - startedAt);
     const name = made?.backup?.split("/").at(-1) ?? null;
-    const error = made === null ? lastLine(err) : made.verified ? null : made.faults.join("; ");
-    note({ kind: "backup", name, at, tookMs, bytes: made?.bytes ?? null, error }, made === null ? null : made.verified);
-    if (made !== null) await prune(to);
+    end({ name, bytes: made?.bytes ?? null, ...verdictOf(made, err) });
+    if (made !== null && !stopped.signal.aborted) await prune(to);
   }
 
-  async function verify(to: string, name: string): Promise<void> {
-    const at = clock.now();
-    const startedAt = clock.monotonicMs();
+  async function verify(to: string, name: string, end: End): Promise<void> {
     const from = `${to.replace(/\/$/, "")}/${name}`;
     const { out, err } = await run(["backup", "verify", from, "--dir", folder, "--json"], stopped.signal);
-    if (stopped.signal.aborted) return;
-    const found = parseAnswer(out);
-    const error = found === null ? lastLine(err) : found.verified ? null : found.faults.join("; ");
-    const tookMs = Math.round(clock.monotonicMs() - startedAt);
-    note({ kind: "verify", name, at, tookMs, bytes: null, error }, found === null ? null : found.verified);
+    end({ name, bytes: null, ...verdictOf(parseAnswer(out), err) });
+  }
+
+  function verdictOf(answer: Answer | null, err: string): Pick<Ended, "error" | "isWhole"> {
+    if (answer === null) return { error: whyNot(lastLine(err), stopped.signal.aborted), isWhole: null };
+    return { error: answer.verified ? null : answer.faults.join("; "), isWhole: answer.verified };
   }
 
   async function prune(to: string): Promise<void> {
-    const place = openPlace(to);
-    const stored = await place.list();
-    for (const name of toRemove(stored, keep, history.verified)) {
-      await place.remove(name);
-      log.write("info", "backup.removed", { backup: name });
+    try {
+      const place = openPlace(to);
+      const stored = await place.list();
+      for (const name of toRemove(stored, keep, history.verified)) {
+        await place.remove(name);
+        log.write("info", "backup.removed", { backup: name });
+      }
+      history = forget(history, await place.list());
+    } catch (error) {
+      throw new Error(`Older backups could not be removed: ${messageOf(error)}`, { cause: error });
     }
-    history = forget(history, await place.list());
     save();
   }
 
@@ -167,12 +182,12 @@ export function createBackups(options: BackupsOptions): Backups {
     },
     begin() {
       const to = ready();
-      work("backup", () => make(to));
+      work("backup", null, (end) => make(to, end));
     },
     beginVerification(name) {
       const to = ready();
       if (timeInName(name) === null) throw notFound();
-      work("verify", () => verify(to, name));
+      work("verify", name, (end) => verify(to, name, end));
     },
     async list() {
       if (url === null) return [];
@@ -219,13 +234,18 @@ function parseAnswer(out: string): Answer | null {
   }
 }
 
-/** Worded for people, without the program's name. */
+/** Worded for people, without the program's name; empty when it said nothing. */
 const lastLine = (err: string): string =>
   err
     .trim()
     .split("\n")
     .at(-1)
-    ?.replace(/^postrider: /, "") || "The command ended without a word.";
+    ?.replace(/^postrider: /, "") ?? "";
+
+function whyNot(said: string, isStopped: boolean): string {
+  if (!isStopped) return said || "The command ended without a word.";
+  return said === "" ? "The server was stopped before it had ended." : `The server was stopped meanwhile: ${said}`;
+}
 
 const notConfigured = () =>
   invalid(

@@ -334,7 +334,10 @@ function createBackupGauges(gauge: (name: string, help: string) => Gauge) {
     "postrider_backup_last_verified_timestamp_seconds",
     "When the newest backup that is known to be whole was made; 0: there is none.",
   );
-  const failed = gauge("postrider_backup_last_failed", "1 if the latest backup, or its verification, failed.");
+  const failed = gauge(
+    "postrider_backup_last_failed",
+    "1 if the latest backup, its verification or the removal of older ones failed.",
+  );
   const size = gauge("postrider_backup_last_bytes", "Size of the latest backup.");
   const took = gauge("postrider_backup_last_duration_seconds", "How long the latest backup and its verification took.");
   const failureCount = gauge("postrider_backup_failures", "Backups and verifications that failed since the start.");

@@ -97,7 +97,7 @@ const letters: Readonly<Record<MailKind, Words>> = {
     body: [
       facts.map(
         (fact) =>
-          `${timeOf(fact.at)}: ${fact.kind === "verify" ? "a backup did not pass its verification" : "no backup was made"}. ${fact.error}`,
+          `${timeOf(fact.at)}: ${fact.kind === "verify" ? "the verification of a backup failed" : "a backup failed"}. ${fact.error}`,
       ),
       "Earlier backups are as they were. Once the cause is gone, make one by hand and verify it: postrider backup --verify.",
     ],

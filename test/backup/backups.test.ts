@@ -83,9 +83,13 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
     fails(err: string) {
       answer = async () => ({ code: 1, out: "", err });
     },
-    hangs() {
+    /** @param err what the command says as it is stopped */
+    hangs(err = "") {
       answer = (_, signal) =>
-        new Promise((resolve) => signal.addEventListener("abort", () => resolve({ code: 143, out: "", err: "" })));
+        new Promise((resolve) => signal.addEventListener("abort", () => resolve({ code: 143, out: "", err })));
+    },
+    cannotRun() {
+      answer = () => Promise.reject(new Error("no process left"));
     },
   };
 }
@@ -158,9 +162,40 @@ describe("backups by schedule", () => {
     expect(backups.underWay()).toBe("backup");
     world.clock.advance(24 * hour);
     expect(world.commands).toHaveLength(1);
-    // What a stop breaks off is no failure.
     await backups.stop();
-    expect(world.logged.filter(({ event }) => event === "backup.failed")).toEqual([]);
+  });
+
+  test.each([
+    ["", "The server was stopped before it had ended."],
+    [
+      "/backups/a was made, but not verified: the verification was stopped.\n",
+      "The server was stopped meanwhile: /backups/a was made, but not verified: the verification was stopped.",
+    ],
+  ])("that a stop breaks off, with %j, have failed, and the next server knows it", async (said, error) => {
+    const world = createWorld();
+    const backups = world.open();
+    world.hangs(said);
+    backups.start();
+    world.clock.advance(15 * hour);
+    await backups.stop();
+    expect(world.logged).toMatchObject([{ level: "error", event: "backup.failed", kind: "backup", error }]);
+    expect(world.told).toEqual([`backup: ${error}`]);
+    expect(world.commands).toHaveLength(1);
+    const next = world.open();
+    expect(next.history().latest).toEqual({
+      ...{ kind: "backup", name: null, at: noon + 15 * hour, tookMs: 0, bytes: null, error },
+    });
+    expect(next.figures()).toMatchObject({ hasFailed: true, verifiedAt: null });
+  });
+
+  test("that cannot be begun are in the history", async () => {
+    const world = createWorld();
+    const backups = world.open();
+    world.cannotRun();
+    backups.begin();
+    await backups.whenIdle();
+    expect(backups.history().latest).toMatchObject({ kind: "backup", name: null, error: "no process left" });
+    expect(backups.figures()).toMatchObject({ hasFailed: true, failures: 1, isUnderWay: false });
   });
 
   test("go by the clock, however it is set", async () => {
@@ -186,8 +221,22 @@ describe("backups by schedule", () => {
     world.succeeds();
     backups.begin();
     await backups.whenIdle();
-    expect(world.logged.at(-1)).toMatchObject({ event: "backup.failed", error: "gone" });
-    expect(backups.list()).rejects.toMatchObject({ code: "backups_unavailable" });
+    const error = "Older backups could not be removed: gone";
+    expect(world.logged.map(({ event }) => event)).toEqual(["backup.made", "backup.failed"]);
+    expect(world.logged.at(-1)).toMatchObject({ event: "backup.failed", error });
+    const name = world.stored[0] as string;
+    // It is whole all the same.
+    expect(backups.history()).toMatchObject({
+      latest: { kind: "backup", name, bytes: 9, error },
+      verified: { [name]: true },
+    });
+    expect(backups.figures()).toMatchObject({ hasFailed: true, verifiedAt: noon, failures: 1 });
+    world.succeeds(false);
+    backups.begin();
+    await backups.whenIdle();
+    expect(backups.history().latest?.error).toBe(`a page; ${error}`);
+    expect(backups.figures()).toMatchObject({ failures: 2 });
+    await expect(backups.list()).rejects.toMatchObject({ code: "backups_unavailable" });
   });
 });
 
@@ -203,6 +252,17 @@ describe("backups that somebody asks for", () => {
     expect(() => backups.beginVerification(backupName(noon, false))).toThrow("is being made or verified");
     await backups.stop();
     expect(() => backups.begin()).toThrow();
+  });
+
+  test("and are being verified when the server is stopped were not verified", async () => {
+    const world = createWorld({ cron: null });
+    const backups = world.open();
+    world.hangs();
+    const name = backupName(noon, false);
+    backups.beginVerification(name);
+    await backups.stop();
+    const error = "The server was stopped before it had ended.";
+    expect(world.open().history()).toMatchObject({ latest: { kind: "verify", name, error }, verified: {} });
   });
 
   test("are verified by their names, and remembered", async () => {

@@ -290,9 +290,9 @@ export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPubli
   if ("failure" in stored) return badInWords(stored.failure);
   const { latest } = history;
   if (latest?.error) {
-    const what = latest.kind === "backup" ? "could not be made" : "could not be verified";
+    const what = latest.kind === "backup" ? "backup" : "verification of a backup";
     return bad(
-      `The latest backup ${what} (${formatDuration(nowMs - latest.at)} ago): ${latest.error}`,
+      `The latest ${what} failed (${formatDuration(nowMs - latest.at)} ago): ${latest.error}`,
       "postrider backup --verify, once that is fixed",
     );
   }

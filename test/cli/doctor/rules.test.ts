@@ -195,7 +195,7 @@ const rows: readonly Row[] = [
   [
     "a failed verification",
     () => judgedBackups({ history: { ...backups().history, latest: failed } }),
-    ...(["bad", "could not be verified (1 h ago): no room"] as const),
+    ...(["bad", "The latest verification of a backup failed (1 h ago): no room"] as const),
   ],
 
   ["nothing that waits", () => rules.judgeDeliveries(now, store(), server()), "ok", "0 waiting."],
