@@ -94,7 +94,7 @@ import { allowInbox } from "./webhooks/webhooks.ts";
 
 export interface App extends Lifecycle, Pick<OpenedStore, "store" | "sandboxBooks"> {
   /** See `Listener`. */
-  keepPort(): boolean;
+  keepPort(): (() => void) | null;
   /** See `Listener`. */
   reloadCertificate(): boolean;
   /** Resolves when nothing is queued, in flight or due. */

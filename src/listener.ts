@@ -16,8 +16,11 @@ import type { Reception } from "./reception.ts";
 export interface Listener {
   /** @throws StartupError when it cannot listen there */
   listen(): { hostname: string; port: number };
-  /** Keeps all new connections although a successor starts sharing the port. @returns false when this is not possible */
-  keepPort(): boolean;
+  /**
+   * Keeps all new connections, and the certificate, although a successor starts sharing the port.
+   * @returns what to call if none takes over after all; null when this is not possible
+   */
+  keepPort(): (() => void) | null;
   /** How many requests are being answered. */
   underWay(): number;
   /** Rereads certificate and key. Requests and streams under way go on. @returns false without TLS */
@@ -48,7 +51,7 @@ const moveMs = 5000;
 
 export function createListener({ api, config, clock, log, reception, pause, onMoving }: ListenerDeps): Listener {
   const { host: hostname, tls } = config;
-  const watch = tls && createCertificateWatch({ tls, clock, log, use: replaceWith });
+  const watch = tls && createCertificateWatch({ tls, clock, log, canChange, use: replaceWith });
   let certificate: CertificatePair | null = tls;
   /** The listeners that share the port, in the system's order (`steerConnections`); all but one have an earlier certificate. */
   const sharing: Bun.Server<unknown>[] = [];
@@ -59,7 +62,14 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
   const isInUse = (server: Bun.Server<unknown>) => server === api.server;
   /** The reception before this listener still has connections. */
   let isHeld = false;
+  /** A successor may be sharing the port. */
+  let isKept = false;
   let stopped = false;
+
+  /** The places that `steerConnections` counts are known only while no listener but these shares the port. */
+  function canChange(): boolean {
+    return !isHeld && !isKept;
+  }
 
   /** The runtime cannot give a listener another certificate, so another listener takes its place. */
   function replaceWith(pair: CertificatePair): void {
@@ -177,8 +187,13 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
       return { hostname, port };
     },
     keepPort() {
-      // A group of one: it has the first place.
-      return sharing.length === 1 && !isHeld && api.server?.port !== undefined && steerConnections(api.server.port, 0);
+      // A group of one: it has the first place, and the successor's gets the second.
+      const isAlone = sharing.length === 1 && !isHeld;
+      if (!isAlone || api.server?.port === undefined || !steerConnections(api.server.port, 0)) return null;
+      isKept = true;
+      return () => {
+        isKept = false;
+      };
     },
     underWay: () => sharing.reduce((sum, server) => sum + server.pendingRequests, 0),
     reloadCertificate() {

@@ -32,8 +32,9 @@ export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
     if (obstacle !== null) throw refuse(obstacle);
     if (isUnderWay) throw refuse("another restart is under way. Try: wait for it");
     isUnderWay = true;
+    const letPortGo = app()?.keepPort() ?? null;
     try {
-      if (!app()?.keepPort()) throw refuse(canSharePorts() ? isSettling : cannotShare);
+      if (letPortGo === null) throw refuse(canSharePorts() ? isSettling : cannotShare);
       log.write("info", "server.restarting", {});
       const successor = await startSuccessor({
         args: io.args,
@@ -43,6 +44,7 @@ export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
       succeed(successor);
       return { pid: successor.pid, version: successor.version };
     } catch (error) {
+      letPortGo?.();
       isUnderWay = false;
       log.write("warn", "server.not_restarted", { message: messageOf(error) });
       throw error;

@@ -10,8 +10,8 @@ export interface CertificateWatch {
   start(): void;
   stop(): void;
   /**
-   * Reads the files now. Their content is either taken into use, or refused with a log line and the current certificate
-   * stays.
+   * Reads the files now, or as soon as the listener can change. Their content is either taken into use, or refused with a log
+   * line and the current certificate stays.
    */
   reload(): void;
 }
@@ -20,19 +20,23 @@ export interface CertificateWatchDeps {
   tls: TlsSettings;
   clock: Clock;
   log: Log;
+  /** Whether the listener can take another certificate now. Until it can, the files wait. */
+  canChange(): boolean;
   /** From now on handshakes use this pair. @throws when the listener does not take it */
   use(pair: CertificatePair): void;
 }
 
 /** Contents are compared, not times: renewal by a symlink, as container platforms do it, does not change the file's time. */
 const lookEveryMs = 10_000;
+const askAgainMs = 1_000;
 
-export function createCertificateWatch({ tls, clock, log, use }: CertificateWatchDeps): CertificateWatch {
+export function createCertificateWatch({ tls, clock, log, canChange, use }: CertificateWatchDeps): CertificateWatch {
   let inUse: CertificatePair = tls;
   /** What the last look found, if it differed from what is in use. */
   let found: CertificatePair | null = null;
   let refused: CertificatePair | null = null;
   let cancelTimer = () => {};
+  let cancelReload = () => {};
 
   const read = (): CertificatePair => ({
     cert: readFileSync(tls.certFile, "utf8"),
@@ -61,6 +65,7 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
 
   /** A pair is two files, so it counts only when two looks in a row have found the same. */
   function look(): void {
+    if (!canChange()) return;
     let pair: CertificatePair;
     try {
       pair = read();
@@ -86,21 +91,31 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
     });
   }
 
+  function reload(): void {
+    cancelReload();
+    if (!canChange()) {
+      cancelReload = clock.after(askAgainMs, reload);
+      return;
+    }
+    try {
+      const pair = read();
+      if (isSame(pair, inUse)) log.write("info", "tls.unchanged");
+      else take(pair);
+    } catch (error) {
+      refuse(error);
+    }
+  }
+
   return {
     start() {
       warnIfExpired(describePair(inUse).validTo);
       lookLater();
     },
-    stop: () => cancelTimer(),
-    reload() {
-      try {
-        const pair = read();
-        if (isSame(pair, inUse)) log.write("info", "tls.unchanged");
-        else take(pair);
-      } catch (error) {
-        refuse(error);
-      }
+    stop() {
+      cancelTimer();
+      cancelReload();
     },
+    reload,
   };
 }
 

@@ -8,8 +8,10 @@ import { createCertificateWatch } from "../../src/http/certificate-watch.ts";
 import type { CertificatePair } from "../../src/lib/certificate.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
+import { openReception, type Reception } from "../../src/reception.ts";
 import { createSelfSigned } from "../support/certificates.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { freePort } from "../support/receiver-programs.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const rest = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -38,7 +40,7 @@ const second = createSelfSigned({ hosts: ["localhost", "second.example"] });
 describe("the certificate of the listener", () => {
   const lookMs = 10_000;
 
-  function watched(use: (pair: CertificatePair) => void = () => {}) {
+  function watched(use: (pair: CertificatePair) => void = () => {}, canChange = () => true) {
     const files = certificateFiles(first);
     const clock = createFakeClock();
     const used: string[] = [];
@@ -48,6 +50,7 @@ describe("the certificate of the listener", () => {
       tls: { ...first, ...files },
       clock,
       log,
+      canChange,
       use(pair) {
         use(pair);
         used.push(pair === first || pair.cert === first.cert ? "first" : "second");
@@ -91,6 +94,25 @@ describe("the certificate of the listener", () => {
     files.write(second);
     watch.reload();
     expect(used).toEqual(["second"]);
+  });
+
+  test("waits, also when asked, until the listener can change", () => {
+    let canChange = false;
+    const { files, clock, watch, used, logged } = watched(undefined, () => canChange);
+    files.write(second);
+    watch.reload();
+    watch.reload();
+    clock.advance(5 * lookMs);
+    expect([used, logged()]).toEqual([[], []]);
+    canChange = true;
+    clock.advance(1000);
+    expect([used, logged()]).toMatchObject([["second"], [{ event: "tls.reloaded" }]]);
+    canChange = false;
+    files.write(first);
+    clock.advance(5 * lookMs);
+    canChange = true;
+    clock.advance(2 * lookMs);
+    expect(used).toEqual(["second", "first"]);
   });
 
   test.each([
@@ -262,6 +284,73 @@ describe("a server with TLS", () => {
       while (!(await Promise.race([ended, rest()]))) clock.advance(100);
     },
   );
+
+  /** What a successor opens on the port of a server (`handover.ts`). */
+  function receive(port: number, { certFile, keyFile }: ReturnType<typeof certificateFiles>) {
+    const tls = { ...first, certFile, keyFile };
+    const reception = openReception({ host: "127.0.0.1", port, tls, idleTimeout: 10, maxRequestBodySize: 1024 });
+    receptions.push(reception);
+    return reception;
+  }
+  const receptions: Reception[] = [];
+  afterEach(async () => {
+    for (const reception of receptions.splice(0)) await reception.close();
+  });
+
+  /** Who answers new connections; enough of them that a distribution by hash would show. */
+  async function answerers(port: number): Promise<Set<string>> {
+    const init = { headers: { host: "localhost" }, keepalive: false, tls: { rejectUnauthorized: false } };
+    const ask = async () => (await (await fetch(`https://127.0.0.1:${port}/healthz`, init)).text()) === "successor";
+    const asked = await Promise.all([...Array(16)].map(ask));
+    return new Set(asked.map((isSuccessor) => (isSuccessor ? "successor" : "server")));
+  }
+
+  test.skipIf(!sharesPorts)("keeps its port and its certificate while a successor starts beside it", async () => {
+    const clock = createFakeClock();
+    await using at = await start(clock);
+    const letGo = at.server.app.keepPort();
+    const reception = receive(at.port, at.files);
+    reception.open(() => new Response("successor"));
+    at.files.write(second);
+    at.server.app.reloadCertificate();
+    clock.advance(30_000);
+    expect(await answerers(at.port)).toEqual(new Set(["server"]));
+    expect(await namesOf(at.port)).toContain("first.example");
+    // The successor was none, so the server goes on, with what was asked of it in the meantime.
+    await reception.close();
+    letGo?.();
+    clock.advance(1000);
+    expect(await namesOf(at.port)).toContain("second.example");
+    expect(events(at.server).filter((event) => event === "tls.reloaded")).toHaveLength(1);
+  });
+
+  test.skipIf(!sharesPorts)("shows the certificate that it says it shows, right after it has taken over", async () => {
+    const clock = createFakeClock();
+    const port = freePort();
+    const files = certificateFiles(first);
+    const predecessor = receive(port, files);
+    const reception = receive(port, files);
+    expect(reception.steer()).toBe(true);
+    await predecessor.close();
+    const env = {
+      POSTRIDER_PORT: String(port),
+      POSTRIDER_TLS_CERT: files.certFile,
+      POSTRIDER_TLS_KEY: files.keyFile,
+    };
+    const server = await startTestApp({ clock, reception, env });
+    files.write(second);
+    server.app.reloadCertificate();
+    const shown = () => (events(server).includes("tls.reloaded") ? "second.example" : "first.example");
+    expect(await namesOf(port)).toContain(shown());
+    clock.advance(5000);
+    while (!events(server).includes("tls.reloaded")) {
+      clock.advance(1000);
+      await rest();
+    }
+    expect(await namesOf(port)).toContain("second.example");
+    expect(await answerers(port)).toEqual(new Set(["server"]));
+    await server.stop();
+  });
 
   test("keeps the old certificate when the new one is broken", async () => {
     await using at = await start();
