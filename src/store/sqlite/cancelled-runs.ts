@@ -8,6 +8,7 @@ import { refusalOfWrite } from "../../domain/standing.ts";
 import { leaveState, moveState } from "../../domain/tenant-state.ts";
 import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { readOrRefuse } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
@@ -37,7 +38,7 @@ interface WaitingRow {
 
 /** Cancels replays, and returns the records that were waiting for a cancelled one (`domain/cancelled-run.ts`). */
 export function createCancelledRuns(
-  { client, writer, hold, ownership, audit }: Connection,
+  { client, writer, hold, ownership, audit, reportDamage }: Connection,
   failures: FailureLedger,
 ): { verbs: CancelledRuns } & PutBack {
   const byId = client.prepare<ReplayRow, [string, number]>(
@@ -152,7 +153,11 @@ export function createCancelledRuns(
       }),
 
     async returnCancelled(limit) {
-      if (!selectReturning.get()) return null;
+      const first = await readOrRefuse(
+        () => reportDamage("The list of replays"),
+        () => selectReturning.get(),
+      );
+      if (first === null) return null;
       return writer.submit<ReturnedRecords | "owned" | null>((tx) => {
         let isOwned = false;
         for (const { key: replayKey, tenantKey, tenantId } of selectReturning.all()) {

@@ -7,7 +7,7 @@ import { headText } from "../attempt-heads.ts";
 import { type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import type { Connection } from "./connection.ts";
-import { isStorageDamaged } from "./damage.ts";
+import { isStorageDamaged, readOrRefuse } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
@@ -241,7 +241,8 @@ export function deliveryVerbs(
       }),
 
     async failUndeliverable(limit) {
-      if (draining() === null) return false;
+      const first = await readOrRefuse(() => reportDamage("The list of webhooks"), draining);
+      if (first === null) return false;
       let key: number | null = null;
       try {
         return await writer.submit<boolean>((tx) => {

@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import type { DeliveryVerbs } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
+import { readOrRefuse } from "./damage.ts";
 
 /** The lines in which deliveries to ordered webhooks wait for each other (`domain/order.ts`). */
 export interface Lines {
@@ -30,7 +31,11 @@ export function createLines(client: Database): Lines {
 }
 
 /** Releases what is held back for webhooks that are no longer ordered. */
-export function orderVerbs({ client, writer }: Pick<Connection, "client" | "writer">): Pick<DeliveryVerbs, "endOrder"> {
+export function orderVerbs({
+  client,
+  writer,
+  reportDamage,
+}: Pick<Connection, "client" | "writer" | "reportDamage">): Pick<DeliveryVerbs, "endOrder"> {
   const releasing = client.prepare<{ key: number; tenantKey: number; isUnordered: number }, []>(
     `select key, tenant_key as tenantKey, ordered = 0 and removed_at is null as isUnordered from webhook
      where is_releasing = 1 order by key limit 1`,
@@ -43,7 +48,11 @@ export function orderVerbs({ client, writer }: Pick<Connection, "client" | "writ
 
   return {
     async endOrder(limit) {
-      if (releasing.get() === null) return null;
+      const first = await readOrRefuse(
+        () => reportDamage("The list of webhooks"),
+        () => releasing.get(),
+      );
+      if (first === null) return null;
       return writer.submit<WebhookRef[] | null>((tx) => {
         const webhook = releasing.get();
         if (!webhook) return null;

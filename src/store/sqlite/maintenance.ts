@@ -7,7 +7,7 @@ import { mailRules } from "../../domain/mail.ts";
 import { keptAfterErasure } from "../audit.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { isStorageDamaged } from "./damage.ts";
+import { isStorageDamaged, readOrRefuse } from "./damage.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
 import type { Checkpoints } from "./pragma.ts";
 import { refuse } from "./transaction.ts";
@@ -136,8 +136,12 @@ export function maintenanceVerbs(
 
   return {
     async eraseDeleted(limit) {
-      const key = nextDeleted.get(JSON.stringify([...unerasable]))?.key ?? null;
-      if (key === null) return false;
+      const next = await readOrRefuse(
+        () => reportDamage("The list of deleted accounts"),
+        () => nextDeleted.get(JSON.stringify([...unerasable])),
+      );
+      if (next === null) return false;
+      const { key } = next;
       try {
         return await writer.submit<boolean>((tx) => {
           // Filing might need the very space that erasing is to free.
@@ -153,7 +157,14 @@ export function maintenanceVerbs(
     },
 
     async prune(now, limit) {
-      const found = outlived.filter(({ hasAny, ageMs }) => hasAny(now - ageMs));
+      const found: typeof outlived = [];
+      for (const one of outlived) {
+        const hasAny = await readOrRefuse(
+          () => reportDamage(`The table ${one.table}`),
+          () => one.hasAny(now - one.ageMs),
+        );
+        if (hasAny) found.push(one);
+      }
       if (found.length === 0) return false;
       return writer.submit<boolean>(() => {
         const removed = found.map(({ remove, ageMs }) => remove(now - ageMs, limit));
@@ -193,6 +204,7 @@ function upTo(client: Database, table: string, column: string, condition = "") {
   const one = client.prepare<{ rowid: number }, [number]>(oldest("1"));
   const some = client.prepare<never, [number, number]>(`delete from ${table} where rowid in (${oldest("?2")})`);
   return {
+    table,
     hasAny: (at: number) => one.get(at) !== null,
     remove: (at: number, limit: number) => some.run(at, limit).changes,
   };

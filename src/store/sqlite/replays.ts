@@ -18,7 +18,7 @@ import { orderHashFor } from "../order-hash.ts";
 import type { ReplayVerbs, Requeued } from "../store.ts";
 import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
-import { damagedEvent, isStorageDamaged } from "./damage.ts";
+import { damagedEvent, isStorageDamaged, readOrRefuse } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
@@ -349,7 +349,11 @@ export function replayVerbs(
     // A damaged event fails its batch: then the events go one by one, and the one that fails by itself is skipped.
     async queueReplayBatch(limit) {
       let step: ReplayStep = { limit, passOver: null };
-      if (nextTurn.get() === null) return null;
+      const first = await readOrRefuse(
+        () => reportDamage("The list of replays"),
+        () => nextTurn.get(),
+      );
+      if (first === null) return null;
       for (;;) {
         const turn: { key: number | null } = { key: null };
         try {

@@ -5,7 +5,7 @@ import { type Counters, forgetEvent, recordsIn } from "../../domain/tenant-state
 import type { AccountKept, RetentionVerbs } from "../retention.ts";
 import { measureStorage, type Place, type RowSizes } from "../storage-size.ts";
 import type { Connection } from "./connection.ts";
-import { isStorageDamaged } from "./damage.ts";
+import { isStorageDamaged, readOrRefuse } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createTenantRows } from "./tenant-rows.ts";
@@ -129,10 +129,17 @@ export function retentionVerbs(
         for (const { key } of attempts) forgetAnswer.run(key, tenantKey);
       }),
 
-    accountsKeptOtherwise: async () => keptOtherwise.all(),
+    accountsKeptOtherwise: () =>
+      readOrRefuse(
+        () => reportDamage("The list of accounts"),
+        () => keptOtherwise.all(),
+      ),
 
     async storageOf(tenantKey) {
-      const counters = countersOf.get(tenantKey);
+      const counters = await readOrRefuse(
+        () => reportDamage(`The usage of the account with the key ${tenantKey}`),
+        () => countersOf.get(tenantKey),
+      );
       if (!counters) return 0;
       await filing.whenFiled(tenantKey);
       return measureStorage(recordsIn(counters), rowSizes, (afterSeq, step) =>

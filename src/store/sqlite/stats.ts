@@ -5,10 +5,11 @@ import { createThinner } from "../old-minutes.ts";
 import type { StatVerbs } from "../stats.ts";
 import { chartOf } from "../sum-minutes.ts";
 import type { Connection } from "./connection.ts";
+import { readOrRefuse } from "./damage.ts";
 import { createMinuteRows, oldMinutes } from "./minute-rows.ts";
 import * as t from "./schema.ts";
 
-export function statVerbs({ client, writer, hold, filing, reader }: Connection): StatVerbs {
+export function statVerbs({ client, writer, hold, filing, reader, reportDamage }: Connection): StatVerbs {
   // The last entry of `delivery_by_state` for the state. One statement, so that both values are from the same moment.
   const selectWaiting = client.prepare<{ records: number; oldestSeq: number | null }, [number]>(
     `select pending as records,
@@ -24,6 +25,10 @@ export function statVerbs({ client, writer, hold, filing, reader }: Connection):
   );
   const selectRefused = client.prepare<{ reason: RefusalReason; events: number }, [number, number]>(
     "select reason, events from refused_events where tenant_key = ?1 and month = ?2",
+  );
+
+  const thin = createThinner(
+    [accountMinutes, webhookMinutes].map((table) => oldMinutes({ client, writer, hold }, table)),
   );
 
   return {
@@ -44,9 +49,11 @@ export function statVerbs({ client, writer, hold, filing, reader }: Connection):
         return reader.run("webhookStats", { tenantKey, webhookKeys, ...minutes });
       }),
 
-    thinStats: createThinner(
-      [accountMinutes, webhookMinutes].map((table) => oldMinutes({ client, writer, hold }, table)),
-    ),
+    thinStats: (now) =>
+      readOrRefuse(
+        () => reportDamage("A part of the statistics"),
+        () => thin(now),
+      ),
 
     addRefused: (deltas) =>
       writer.submit<void>((tx) => {

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { MaintenanceVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { isDamage } from "./damage.ts";
+import { isDamage, readOrRefuse } from "./damage.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 
 /**
@@ -55,7 +55,11 @@ export function webhookUseVerbs({
   writer,
   reader,
   filing,
-}: Pick<Connection, "client" | "writer" | "reader" | "filing">): Pick<MaintenanceVerbs, "forgetWebhooks"> {
+  reportDamage,
+}: Pick<Connection, "client" | "writer" | "reader" | "filing" | "reportDamage">): Pick<
+  MaintenanceVerbs,
+  "forgetWebhooks"
+> {
   const toJudge = "removed_at is not null and used is null and drained = 1 and removed_at <= ?1";
   const nextWalk = client.prepare<{ tenantKey: number; upToKey: number }, [number]>(
     `select tenant_key as tenantKey, (select max(key) from webhook) as upToKey from webhook
@@ -80,7 +84,10 @@ export function webhookUseVerbs({
   return {
     async forgetWebhooks(now, limit) {
       if (!walk) {
-        const next = nextWalk.get(now - graceMs);
+        const next = await readOrRefuse(
+          () => reportDamage("The list of webhooks"),
+          () => nextWalk.get(now - graceMs),
+        );
         if (!next) return false;
         walk = { ...next, cursorSeq: 0, named: new Set() };
         await filing.whenFiled(next.tenantKey);

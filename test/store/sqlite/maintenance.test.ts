@@ -1,6 +1,10 @@
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
+import { dirname } from "node:path";
+import type { Store } from "../../../src/store/store.ts";
+import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { newTenant } from "../../support/store-factory.ts";
+import { newTenant, refusalOf } from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
@@ -21,4 +25,40 @@ test("maintenance with nothing to do writes nothing, so the disk of a server at 
   expect(await store.eraseDeleted(100)).toBe(false);
   expect(await store.prune(Date.now(), 100)).toBe(false);
   expect(commits).toBe(before);
+});
+
+/** Damages a table and its indexes beneath an open store, which then reads them anew: another connection has written. */
+function damageTable(path: string, table: string): void {
+  const client = new Database(path);
+  const names = client
+    .query<{ name: string }, [string]>("select name from sqlite_schema where tbl_name = ?1 and rootpage > 0")
+    .all(table)
+    .map(({ name }) => name);
+  const pages = names.flatMap((name) => pagesOf(dirname(path), name, "leaf"));
+  overwritePages(dirname(path), pages);
+  client.run("create table filler (text)");
+  client.close();
+}
+
+test.each<[string, string, (store: Store) => Promise<unknown>]>([
+  ["what waits for removed webhooks", "webhook", (store) => store.failUndeliverable(100)],
+  ["what is held back", "webhook", (store) => store.endOrder(100)],
+  ["removed webhooks", "webhook", (store) => store.forgetWebhooks(Date.now(), 100)],
+  ["deleted accounts", "tenant", (store) => store.eraseDeleted(100)],
+  ["what has outlived its use", "idempotency", (store) => store.prune(Date.now(), 100)],
+  ["old statistics", "stat", (store) => store.thinStats(Date.now())],
+  ["accounts with a retention of their own", "tenant", (store) => store.accountsKeptOtherwise()],
+  ["an account's size", "tenant_usage", (store) => store.storageOf(1)],
+  ["cancelled replays", "replay", (store) => store.returnCancelled(100, Date.now())],
+  ["replays to be queued", "replay", (store) => store.queueReplayBatch(100, Date.now())],
+])("maintenance that looks for %s in a damaged table says so, and warns of it once", async (_, table, look) => {
+  const warnings: string[] = [];
+  const { store, path } = await sqlite.store({ warn: (message) => void warnings.push(message) });
+  await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+  damageTable(path, table);
+  expect(await refusalOf(look(store))).toBe("unavailable storage_damaged");
+  expect(await refusalOf(look(store))).toBe("unavailable storage_damaged");
+  expect(warnings).toEqual([
+    expect.stringMatching(/cannot be read: its page in the database is damaged. Try: restore/),
+  ]);
 });
