@@ -69,6 +69,7 @@ export function createServer(deps: ServerDeps): Server {
       warnOfProxy(socketAddress, headers);
       return addressOf(socketAddress, headers);
     },
+    onForwarded: warnOfProxy,
     bodyRoom: createBodyRoom(),
     answers,
     log,
