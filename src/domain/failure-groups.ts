@@ -54,28 +54,28 @@ export const kindWithoutLine = (
   webhookKey: number,
 ): FailureKind | null => errorCode && { webhookKey, code: errorCode, status: statusCode, line: "" };
 
-/** How much of an answer is searched for its first line. */
+/** How much of an answer is searched for its line. */
 const readBytes = 2_048;
 /** How much of that line is kept, in UTF-16 code units. */
 const maxLineLength = 200;
 
 const utf8 = new TextDecoder();
 
-/** The first line of an answer that says anything, with `#` for what differs in each answer: numbers and ids. */
+/** JSON and HTML: where their lines break is layout, and the first one may be no more than a bracket. */
+const laidOut = /^[{[<]/;
+
+/** What an answer says first, on one line, with `#` for what differs in each answer: numbers and ids. */
 export function lineOf(answer: Uint8Array | null): string {
-  if (answer === null || answer.length === 0) return "";
-  const line = utf8
-    .decode(answer.subarray(0, readBytes))
-    .split(/[\r\n]+/)
-    .find((some) => some.trim() !== "");
-  if (line === undefined) return "";
+  if (answer === null) return "";
+  const text = utf8.decode(answer.subarray(0, readBytes)).trim();
+  const [firstLine = ""] = text.split(/[\r\n]/, 1);
   return (
-    line
-      // Bounds the work: only what may be kept is looked through.
-      .slice(0, 4 * maxLineLength)
+    (laidOut.test(text) ? text : firstLine)
       // biome-ignore lint/suspicious/noControlCharactersInRegex: they are nothing to show
       .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, " ")
       .trim()
+      // Bounds the work: only what may be kept is looked through.
+      .slice(0, 4 * maxLineLength)
       .replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/gi, "#")
       .replace(/\w+/g, blankWord)
       .replace(/#(?:[.,:]#)+/g, "#")

@@ -34,7 +34,7 @@ beforeAll(async () => {
   await register(account, hook.url);
   const first = await ingestOne(account, { event_type: "order.paid" });
   await settled(account, first);
-  hook.answer = (response) => response.writeHead(404).end("no such route\nat all");
+  hook.answer = (response) => response.writeHead(404).end('{\n  "error": "no such route"\n}\n');
   const second = (await ingestRaw(app, account.apiKey, `{"payload":${rawPayload}}`)).body.eventId;
   await settled(account, second);
   hook.answer = 200;
@@ -233,7 +233,7 @@ describe("events show", () => {
     expect(out).toStartWith(`${ids[1]}\ntype      –\naccepted  20`);
     expect(out).toContain(`link      ${app.url}/events/${ids[1]}\n`);
     expect(out).toContain(`FAILED  ${url}\n  HTTP 404 from ${url}\n`);
-    expect(out).toMatch(/ {2}1 {4}\S+Z {2}404 {5}\d+ ms .* no such route…\n/);
+    expect(out).toMatch(/ {2}1 {4}\S+Z {2}404 {5}\d+ ms .* \{ "error": "no such route" \}\n/);
     expect(out).toEndWith(`\nPayload\n${rawPayload.replace("\u202e", "\\u202e")}`);
   });
 

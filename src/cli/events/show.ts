@@ -11,7 +11,7 @@ import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { reasonWords, webhookWords } from "../webhook-words.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
-import { failureWords, firstLine, markState } from "./words.ts";
+import { answerStart, failureWords, markState } from "./words.ts";
 
 /** Attempts per page; the server's limit. */
 const pageSize = 1000;
@@ -124,7 +124,7 @@ function deliveryPart(url: string, record: EventRow | undefined, attempts: reado
         : failureWords(attempt),
       formatDuration(attempt.durationMs),
       plainText(attempt.replayGroupId ?? ""),
-      firstLine(attempt.responseBody),
+      answerStart(attempt.responseBody),
     ]);
     const table = formatTable(["no.", "started", "answer", "took", "replay", "body"], rows, style);
     lines.push(table.replace(/^/gm, "  "));

@@ -4,7 +4,7 @@ import type { EventRow } from "./api.ts";
 
 /** How parts of records and attempts read on a terminal. */
 
-/** Characters shown of an answer's first line. */
+/** Characters shown of an answer. */
 const shownOfAnswer = 60;
 
 /** `HTTP 404`, or the code of a failure without a response; "" when nothing has failed. */
@@ -16,9 +16,8 @@ export function markState(state: string, style: Style): string {
   return state === "FAILED" ? style.bad(state) : state;
 }
 
-/** How a receiver's answer begins. */
-export function firstLine(text: string): string {
-  const [line = ""] = text.trimStart().split("\n");
-  const isCut = line.length > shownOfAnswer || text.trim() !== line.trim();
-  return plainText(line.trim().slice(0, shownOfAnswer)) + (isCut ? "…" : "");
+/** How a receiver's answer begins, on one line: the first line of JSON that is indented is only a bracket. */
+export function answerStart(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  return plainText(line.slice(0, shownOfAnswer)) + (line.length > shownOfAnswer ? "…" : "");
 }

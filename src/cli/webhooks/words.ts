@@ -1,7 +1,7 @@
 import { formatDuration } from "../../lib/duration.ts";
 import { counted } from "../count.ts";
 import type { AttemptRow } from "../events/api.ts";
-import { failureWords, firstLine } from "../events/words.ts";
+import { answerStart, failureWords } from "../events/words.ts";
 import type { Style } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { reasonWords, webhookWords } from "../webhook-words.ts";
@@ -54,7 +54,7 @@ export function testPairs(attempt: AttemptRow, style: Style): string {
       ["status", String(statusCode ?? "–")],
       ["took", formatDuration(durationMs)],
       ...(error === null ? [] : [["reason", reasonWords(error)] as const]),
-      ["answer", firstLine(responseBody) || "–"],
+      ["answer", answerStart(responseBody) || "–"],
     ],
     style,
   );

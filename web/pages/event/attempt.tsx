@@ -1,5 +1,6 @@
 import type { Attempt } from "../../api/types.ts";
 import { showControls } from "../../format/controls.ts";
+import { extractOf } from "../../format/extract.ts";
 import { explainFailure } from "../../format/failure.ts";
 import { duration, exactTime, exactTimeWithZone } from "../../format/time.ts";
 import { AnswerBody } from "../../parts/answer-body.tsx";
@@ -7,12 +8,11 @@ import { AnswerHead, retryAfterOf } from "../../parts/answer-head.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { now } from "../../parts/time.tsx";
 
-const longestFirstLine = 160;
+const longestExtract = 160;
 
 /** One attempt: when it was made, what came back, how long it took, and, when opened, the response. */
 export function AttemptRow({ attempt }: { attempt: Attempt }) {
   const body = attempt.responseBody;
-  const [firstLine = ""] = body.split("\n", 1);
   const retryAfter = retryAfterOf(attempt);
   const row = (
     <>
@@ -29,7 +29,7 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
       </span>
       <span class="attempt-answer mono soft">
         {retryAfter !== null && <b class="retry-after">Retry-After: {showControls(retryAfter)}</b>}
-        {showControls(firstLine.slice(0, longestFirstLine))}
+        {showControls(extractOf(body, longestExtract))}
       </span>
     </>
   );
