@@ -104,6 +104,7 @@ export function EventsPage() {
                     key={pairOf(record)}
                     record={record}
                     webhook={webhookInWords(record.targetWebhook, webhooks.data)}
+                    isPaused={webhooks.data?.find(({ url }) => url === record.targetWebhook)?.state === "paused"}
                     isSelected={pairOf(record) === rows.selected}
                     isNew={seenId !== null && record.eventId > seenId}
                     onSelect={() => rows.select(pairOf(record))}

@@ -150,7 +150,7 @@ function Doing({
 }
 
 function Latest({
-  webhook: { id, name, url },
+  webhook: { id, name, url, state },
   situation: { latest },
 }: {
   webhook: Webhook;
@@ -168,6 +168,7 @@ function Latest({
               key={pairOf(record)}
               record={record}
               webhook={name || hostOf(url)}
+              isPaused={state === "paused"}
               onOpen={() => openFrom(page)}
             />
           ))}

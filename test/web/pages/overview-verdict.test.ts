@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Failures } from "../../../web/api/types.ts";
 import { type Failing, failingOf, type Receiver, receiverOf } from "../../../web/pages/overview/failing.ts";
 import type { Situation } from "../../../web/pages/overview/situation.ts";
+import { untriedOf } from "../../../web/pages/overview/untried.ts";
 import { since, verdictOf } from "../../../web/pages/overview/verdict.ts";
 
 /** The zone of whoever looks at the page. */
@@ -148,6 +149,7 @@ const line = (name: string, state = "active") => ({
   state,
   all: null,
   delivered: null,
+  pending: null,
 });
 const down = (name: string, time = "08:41"): Failing => ({
   id: name,
@@ -159,6 +161,18 @@ const down = (name: string, time = "08:41"): Failing => ({
   causes: [],
   waiting: 0,
   failed: 1,
+});
+
+describe("of a webhook that gets nothing through, deliveries wait for their turn", () => {
+  test.each([
+    ["as many as wait for no retry", down("Shop"), { n: 200, isExact: true }, { n: 180, isExact: true }],
+    ["at least as many as were counted", down("Shop"), { n: 10_000, isExact: false }, { n: 9_980, isExact: false }],
+    ["none that were read a moment too early", down("Shop"), { n: 19, isExact: true }, none],
+    ["none that were not counted", down("Shop"), null, none],
+    ["none where others get through", { ...down("Shop"), downSince: null }, { n: 200, isExact: true }, none],
+  ])("%s", (_, failing, pending, untried) => {
+    expect(untriedOf({ ...failing, waiting: 20 }, pending)).toEqual(untried);
+  });
 });
 
 describe("the verdict", () => {

@@ -10,6 +10,7 @@ import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { now } from "../../parts/time.tsx";
 import { holdsDeliveries } from "../../session/server.ts";
 import { curlOfEvent } from "../events/event-curl.ts";
+import { nextAttemptOf } from "../events/next-attempt.ts";
 import { attemptsInWords } from "../events/record.ts";
 import { AttemptRow, clockTime } from "./attempt.tsx";
 import { type Run, runsOf } from "./runs.ts";
@@ -32,7 +33,8 @@ export function RecordCard({
   const { targetWebhook, state, replayGroupId } = record;
   const id = useId();
   const registered = webhooks?.map(({ url }) => url);
-  const name = webhooks?.find(({ url }) => url === targetWebhook)?.name ?? "";
+  const webhook = webhooks?.find(({ url }) => url === targetWebhook);
+  const name = webhook?.name ?? "";
   const isGone = targetWebhook !== "" && registered?.includes(targetWebhook) === false;
   const isLabelShown = isLabelOf(attempts.at(-1), replayGroupId);
   const facts = [
@@ -66,7 +68,9 @@ export function RecordCard({
       {facts.length > 0 && <p class="record-facts soft">{facts}</p>}
       <Why record={record} registered={registered} />
       <Timeline runs={runsOf(attempts)} />
-      {state === "PENDING" && !record.heldBack && <Next at={record.nextAttemptAt} />}
+      {state === "PENDING" && !record.heldBack && (
+        <Next at={record.nextAttemptAt} isPaused={webhook?.state === "paused"} />
+      )}
       {record.heldBack && (
         <p class="record-next">Held back until the delivery before it, with the same ordering key, has ended</p>
       )}
@@ -151,17 +155,28 @@ function Timeline({ runs }: { runs: readonly Run[] }) {
   );
 }
 
-function Next({ at }: { at: string | null }) {
+/** @param isPaused nothing is sent to the webhook until it is resumed */
+function Next({ at, isPaused }: { at: string | null; isPaused: boolean }) {
   const ms = at === null ? 0 : Date.parse(at);
-  if (holdsDeliveries()) return <p class="record-next">Next attempt when deliveries resume</p>;
-  if (ms <= now.value) return <p class="record-next">Next attempt now</p>;
-  return (
+  const next = nextAttemptOf(at, now.value, isPaused || holdsDeliveries());
+  if (next === "paused") {
+    const until = holdsDeliveries() ? "deliveries resume" : "the webhook is resumed";
+    return <p class="record-next">Next attempt when {until}</p>;
+  }
+  if (next === "now") return <p class="record-next">Next attempt now</p>;
+  const time = (words: string) => (
+    <time dateTime={at ?? ""} title={exactTimeWithZone(ms)}>
+      {words}
+    </time>
+  );
+  const clock = clockTime(ms, now.value);
+  return next === "turn" ? (
     <p class="record-next">
-      Next attempt{" "}
-      <time dateTime={at ?? ""} title={exactTimeWithZone(ms)}>
-        {relativeTime(ms, now.value)}
-      </time>{" "}
-      <span class="soft mono">{clockTime(ms, now.value)}</span>
+      Due since {time(clock)}. It waits for its turn: earlier deliveries are still unanswered, or a rate limit applies.
+    </p>
+  ) : (
+    <p class="record-next">
+      Next attempt {time(relativeTime(ms, now.value))} <span class="soft mono">{clock}</span>
     </p>
   );
 }

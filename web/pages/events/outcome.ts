@@ -2,13 +2,14 @@ import { explainFailure } from "../../format/failure.ts";
 import { count } from "../../format/number.ts";
 import { withoutQuery } from "../../format/shorten.ts";
 import { duration, relativeTime } from "../../format/time.ts";
+import { type NextAttempt, nextAttemptOf } from "./next-attempt.ts";
 import type { ListedRecord } from "./record.ts";
 
 /**
  * "HTTP 503 · 41 ms · 3 tries · next in 4 min"
- * @param isHeld the operator has paused all deliveries
+ * @param isPaused the operator has paused all deliveries, or the account this webhook
  */
-export function outcomeOf(record: ListedRecord, nowMs: number, isHeld = false): string {
+export function outcomeOf(record: ListedRecord, nowMs: number, isPaused = false): string {
   const { state, errorReason, statusCode, attempts, lastDurationMs, nextAttemptAt } = record;
   const reason = errorReason === null ? null : withoutQuery(explainFailure(record, errorReason).short);
   const tried = attempts === 0 ? null : attempts === 1 ? "1 try" : `${count(attempts)} tries`;
@@ -21,7 +22,13 @@ export function outcomeOf(record: ListedRecord, nowMs: number, isHeld = false): 
   if (state === "DELIVERED") return said("Delivered");
   if (state === "FAILED") return said(reason ?? "Failed");
   if (record.heldBack) return said(reason ?? "Waiting", "held back by an earlier one of its key");
-  const next = nextAttemptAt === null ? null : Date.parse(nextAttemptAt);
-  const soon = isHeld ? "paused" : next === null || next <= nowMs ? "next now" : `next ${relativeTime(next, nowMs)}`;
-  return said(reason ?? "Waiting", attempts === 0 ? null : soon);
+  const next = nextAttemptOf(nextAttemptAt, nowMs, isPaused);
+  if (attempts === 0) return said(reason ?? (next === "turn" ? "Waiting for its turn" : "Waiting"));
+  return said(reason ?? "Waiting", soonInWords[next] ?? `next ${relativeTime(Date.parse(nextAttemptAt ?? ""), nowMs)}`);
 }
+
+const soonInWords: Readonly<Partial<Record<NextAttempt, string>>> = {
+  paused: "paused",
+  now: "next now",
+  turn: "waiting for its turn",
+};

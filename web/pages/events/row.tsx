@@ -11,6 +11,7 @@ import type { ListedRecord } from "./record.ts";
 export function EventRow({
   record,
   webhook,
+  isPaused,
   isSelected = false,
   isNew = false,
   onSelect = () => {},
@@ -19,6 +20,8 @@ export function EventRow({
   record: ListedRecord;
   /** The webhook as people call it. */
   webhook: string;
+  /** Nothing is sent to the webhook until it is resumed. */
+  isPaused: boolean;
   isSelected?: boolean;
   isNew?: boolean;
   onSelect?(): void;
@@ -59,7 +62,7 @@ export function EventRow({
           class={`event-outcome ${state === "FAILED" ? "bad" : "soft"}`}
           title={withoutQuery(record.errorReason ?? "")}
         >
-          {outcomeOf(record, now.value, holdsDeliveries())}
+          {outcomeOf(record, now.value, isPaused || holdsDeliveries())}
         </span>
         <span class="soft event-time">
           <Time at={ingestionTimestamp} />

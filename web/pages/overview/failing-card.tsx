@@ -12,6 +12,7 @@ import { keyOf } from "./begun.ts";
 import { type Cause, type Failing, saysNothing, sizeOf } from "./failing.ts";
 import { listUrl } from "./list-url.ts";
 import type { Total, WebhookLine } from "./situation.ts";
+import { untriedOf } from "./untried.ts";
 import type { Replayed } from "./use-begun.ts";
 import { since } from "./verdict.ts";
 
@@ -56,7 +57,7 @@ export function FailingCard({
           )}
         </h2>
         <p>
-          <Share failing={failing} all={line?.all ?? null} from={from} />
+          <Share failing={failing} line={line} from={from} />
         </p>
         {ways.length > 1 && canReplay && (
           <div class="end">
@@ -108,8 +109,10 @@ const shortOf = ({ code, status }: Cause): string =>
   explainFailure({ errorCode: code, statusCode: status }, "Failed").short;
 
 /** "9 of 9 failed since 08:41", where each number leads to a list of that many. */
-function Share({ failing, all, from }: { failing: Failing; all: Total | null; from: string }) {
+function Share({ failing, line, from }: { failing: Failing; line: WebhookLine | undefined; from: string }) {
   const { id, waiting, failed, downSince } = failing;
+  const all = line?.all ?? null;
+  const untried = untriedOf(failing, line?.pending ?? null);
   const webhook = id ?? "";
   const code = id === null ? "no_webhook" : "";
   return (
@@ -133,6 +136,7 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
         </span>
       )}
       {failed > 0 && waiting > 0 && `, ${retried(waiting)}`}
+      {untried.n > 0 && `, ${total(untried)} ${untried.n === 1 ? "waits for its turn" : "wait for their turn"}`}
       {downSince === null && !isOver(failing) && <span class="soft">{standing(failing)}</span>}
     </>
   );

@@ -19,6 +19,8 @@ export interface WebhookLine extends Receiver {
   readonly all: Total | null;
   /** How many of these were delivered; null: not counted, because some failed. */
   readonly delivered: Total | null;
+  /** How many wait; null: not counted, because none failed. */
+  readonly pending: Total | null;
 }
 
 /** What works and what does not. */
@@ -50,9 +52,10 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
   const lineOf = async (webhook: Webhook): Promise<WebhookLine> => {
     const isCounted = webhooks.length <= mostCounted;
     const hasFailed = failures.groups.some(({ webhookId }) => webhookId === webhook.id);
-    const [page, delivered] = await Promise.all([
+    const [page, delivered, pending] = await Promise.all([
       isCounted ? read("", newest, webhook.id) : null,
       isCounted && !hasFailed ? read("/state/DELIVERED", 1, webhook.id) : null,
+      isCounted && (hasFailed || webhook.failing_since) ? read("/state/PENDING", 1, webhook.id) : null,
     ]);
     return {
       ...receiverOf(webhook, page?.events ?? []),
@@ -60,6 +63,7 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
       state: webhook.state ?? "active",
       all: page && totalOf(page),
       delivered: delivered && totalOf(delivered),
+      pending: pending && totalOf(pending),
     };
   };
   const [delivered, failed, lines] = await Promise.all([
