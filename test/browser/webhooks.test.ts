@@ -47,6 +47,15 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     },
   );
 
+  test("has room for more as soon as the operator allows more", async () => {
+    const { page, account } = await open({ size: "desktop", webhook: "/204" });
+    await seeText(page, "Your account may have 1 webhook.");
+    const limits = `${server.url}/operator/tenants/${account.id}/limits`;
+    expect((await ask(limits, "PUT", server.operatorToken(), { webhooks: 4 })).status).toBe(200);
+    await page.getByText(/^1 of 4 on the free plan/).waitFor();
+    expect(await page.getByRole("button", { name: "Add a webhook" }).isEnabled()).toBe(true);
+  });
+
   test("shows the plan's limit, and the way to another plan", async () => {
     const { page } = await open({ size: "desktop", webhook: "/204" });
     await seeText(page, "Your account may have 1 webhook.");

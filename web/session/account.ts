@@ -3,12 +3,10 @@ import { call } from "../api/client.ts";
 import { isSignedIn } from "../api/session.ts";
 import type { Account } from "../api/types.ts";
 import { onStream, resyncs } from "../stream/stream.ts";
+import { changesAccount } from "./account-changes.ts";
 
 /** Who is signed in: plan, limits and usage. Null until it is known. */
 export const account = signal<Account | null>(null);
-
-/** The kinds of change that `account` shows. */
-const shown = new Set(["tier", "standing", "billing"]);
 
 /** The event counter may lag by this much. */
 const refreshEveryMs = 5_000;
@@ -30,7 +28,7 @@ export function followAccount(): void {
   });
   onStream((messages) => {
     const changes = messages.filter(({ kind }) => kind === "account.changed");
-    if (changes.some((message) => shown.has(String(message.data().changed)))) refresh();
+    if (changes.some((message) => changesAccount(String(message.data().changed)))) refresh();
     else if (messages.some(({ kind }) => kind === "event.accepted")) {
       if (isAsked) return;
       isAsked = true;
