@@ -116,14 +116,20 @@ const longestUrl = 200;
 export function webhookListDetail(before: readonly Webhook[], after: readonly Webhook[]): AuditDetail | null {
   const earlier = new Map(before.map((webhook) => [webhook.url, webhook]));
   const later = new Set(after.map(({ url }) => url));
-  const changed = after.flatMap((webhook) => {
-    const was = earlier.get(webhook.url);
-    const settings = was ? changedSettings(was, webhook) : [];
-    return settings.length === 0 ? [] : [`${shownUrl(webhook)}: ${settings.join(", ")}`];
+  const kept = after.flatMap((is) => {
+    const was = earlier.get(is.url);
+    return was ? [{ was, is }] : [];
   });
+  const changed = kept.flatMap(({ was, is }) => {
+    const settings = changedSettings(was, is);
+    return settings.length === 0 ? [] : [`${shownUrl(is)}: ${settings.join(", ")}`];
+  });
+  const switched = kept.filter(({ was, is }) => was.paused !== is.paused).map(({ is }) => is);
   const detail = {
     ...named("added", after.filter(({ url }) => !earlier.has(url)).map(shownUrl)),
     ...named("removed", before.filter(({ url }) => !later.has(url)).map(shownUrl)),
+    ...named("paused", switched.filter(({ paused }) => paused).map(shownUrl)),
+    ...named("resumed", switched.filter(({ paused }) => !paused).map(shownUrl)),
     ...named("changed", changed),
   };
   return Object.keys(detail).length === 0 ? null : detail;
@@ -141,18 +147,20 @@ function named(name: string, urls: readonly string[]): AuditDetail {
   return { [name]: left > 0 ? [...urls.slice(0, mostUrls), `and ${left} more`] : urls };
 }
 
-/** Their names in the API. */
-const settingNames: Readonly<Record<keyof WebhookSettings, string>> = {
+/**
+ * Their names in the API, without `paused`: which way that was changed is said by a name of its own. In entries of earlier
+ * versions it is among these.
+ */
+const settingNames: Readonly<Record<keyof Omit<WebhookSettings, "paused">, string>> = {
   eventTypes: "event_types",
   ordered: "ordered",
-  paused: "paused",
   rateLimit: "rate_limit",
   maxConcurrency: "max_concurrency",
   sealedHeaders: "headers",
 };
 
 function changedSettings(was: Webhook, is: Webhook): string[] {
-  const names = Object.entries(settingNames) as [keyof WebhookSettings, string][];
+  const names = Object.entries(settingNames) as [keyof typeof settingNames, string][];
   const settings = names.flatMap(([field, name]) => (isSame(was[field], is[field]) ? [] : [name]));
   return was.name === is.name ? settings : ["webhook_name", ...settings];
 }

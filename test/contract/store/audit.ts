@@ -92,7 +92,11 @@ export function auditContract(backend: StoreBackend): void {
       await put(entry(a), entry(b));
       await put(entry(b, { paused: true, sealedHeaders: bytes("sealed") }));
       expect((await list()).entries.map(({ detail }) => detail)).toEqual([
-        { removed: ["https://a.example/hook"], changed: ["https://b.example/hook: paused, headers"] },
+        {
+          removed: ["https://a.example/hook"],
+          paused: ["https://b.example/hook"],
+          changed: ["https://b.example/hook: headers"],
+        },
         { added: ["https://b.example/hook"], changed: ["https://a.example/hook: webhook_name"] },
       ]);
     });
