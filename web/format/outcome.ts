@@ -21,5 +21,6 @@ export function outcomeOf(status: number | null): Outcome {
   return { state: "PENDING", rule: "Redirects are not followed; the delivery is retried." };
 }
 
-/** A reason for a failure, for places where it is already clear which webhook it is about. */
-export const withoutUrl = (reason: string, url: string): string => reason.replace(url, "the webhook");
+/** A reason for a failure, for places where it is already clear which webhook it is about, or that call it `webhook`. */
+export const withoutUrl = (reason: string, url: string, webhook = "the webhook"): string =>
+  url === "" ? reason : reason.replace(url, () => webhook);

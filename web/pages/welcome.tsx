@@ -1,7 +1,7 @@
 import "./welcome/welcome.css";
 import { call } from "../api/client.ts";
 import type { ApiKey, EventPage, Inbox, Webhook } from "../api/types.ts";
-import { withoutQuery } from "../format/shorten.ts";
+import { shortenUrl, withoutQuery } from "../format/shorten.ts";
 import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Code } from "../parts/code.tsx";
@@ -87,6 +87,8 @@ async function setUpFirstVisit(signal: AbortSignal): Promise<SetUp> {
 const takeInbox = (url: string) =>
   call("/v1/tenants/webhooks", { method: "PUT", body: [{ webhook_url: url, name: "Inbox" }] });
 
+const longestUrl = 80;
+
 function Target({
   webhooks,
   inboxUrl,
@@ -109,7 +111,7 @@ function Target({
       </div>
     );
   }
-  if (webhooks.some(({ url }) => url === inboxUrl)) {
+  if (webhooks.every(({ url }) => url === inboxUrl)) {
     return (
       <p>
         Your webhook, for now, is the <a href="/inbox">inbox</a> built into this server: deliveries arrive there, and
@@ -121,10 +123,16 @@ function Target({
     <p>
       Events are delivered to {webhooks.length === 1 ? "your webhook" : `your ${webhooks.length} webhooks`}:{" "}
       {webhooks.map(({ url }, i) => (
-        <>
+        <span key={url}>
           {i > 0 && ", "}
-          <code class="breaks">{withoutQuery(url)}</code>
-        </>
+          {url === inboxUrl ? (
+            <a href="/inbox">the inbox</a>
+          ) : (
+            <code class="breaks" title={withoutQuery(url)}>
+              {shortenUrl(url, longestUrl)}
+            </code>
+          )}
+        </span>
       ))}
       .
     </p>

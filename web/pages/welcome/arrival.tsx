@@ -1,6 +1,5 @@
 import { call } from "../../api/client.ts";
 import type { EventPage, EventRecord, Inbox, InboxDelivery } from "../../api/types.ts";
-import { shortenUrl, withoutQuery } from "../../format/shorten.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { Icon } from "../../parts/icon.tsx";
@@ -9,6 +8,7 @@ import { Shown, Skeleton } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
+import { describedOf } from "./described.ts";
 import { Received } from "./received.tsx";
 
 interface Latest {
@@ -49,7 +49,7 @@ export function Arrival({ inboxUrl }: { inboxUrl: string }) {
                 {records.map((record) => (
                   <li key={record.targetWebhook} class="is-new">
                     <DeliveryState state={record.state} />
-                    <span>{describe(record, inboxUrl)}</span>
+                    <span class="breaks">{describedOf(record, inboxUrl)}</span>
                     {record.lastAttemptAt !== null && <Time at={record.lastAttemptAt} />}
                   </li>
                 ))}
@@ -73,11 +73,4 @@ async function readLatest(signal: AbortSignal): Promise<Latest> {
     call<Inbox>("/v1/inbox", { query: { size: 5 }, signal }),
   ]);
   return { records, received: inbox.deliveries.find(({ eventId }) => eventId === newest.eventId) ?? null };
-}
-
-function describe({ targetWebhook, state, errorReason }: EventRecord, inboxUrl: string): string {
-  if (state === "FAILED") return withoutQuery(errorReason ?? "");
-  const to = targetWebhook === inboxUrl ? "your inbox" : shortenUrl(targetWebhook, 60);
-  const soFar = state === "PENDING" && errorReason !== null ? `, after: ${withoutQuery(errorReason)}` : "";
-  return `${state === "DELIVERED" ? "to" : "for"} ${to}${soFar}`;
 }
