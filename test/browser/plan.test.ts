@@ -245,6 +245,17 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
     await page.waitForURL(/\/pay\/sandbox\//);
   });
 
+  test("that the operator has suspended says why at the top", async () => {
+    const page = await browser.page({ size: "phone", provoked: [left] });
+    const { id } = await signedIn(page, server.url);
+    await page.goto(`${server.url}/plan`);
+    await seeText(page, "10\u202f000");
+    const suspend = `${server.url}/operator/tenants/${id}/suspend`;
+    expect((await ask(suspend, "POST", server.operatorToken(), { reason: "Sends spam." })).status).toBe(200);
+    await seeText(page, "Their reason: Sends spam.");
+    await browser.inspect(page, "plan-suspended-by-operator");
+  });
+
   test("says that it cannot be read, and reads it again", async () => {
     const page = await browser.page({ size: "phone", provoked: [left, /\/v1\/tenants\/billing/] });
     await signedIn(page, server.url);

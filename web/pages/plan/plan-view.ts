@@ -1,11 +1,13 @@
 import { call } from "../../api/client.ts";
-import type { About, Account, Billing, PaymentMethod, Webhook } from "../../api/types.ts";
+import type { About, Account, AuditPage, Billing, PaymentMethod, Webhook } from "../../api/types.ts";
 
 /** Everything the page shows, read together so that it is consistent. */
 export interface PlanView {
   readonly who: Account;
   readonly billing: Billing;
   readonly webhooks: number;
+  /** Why the operator has suspended the account; null: they have not, or gave no reason. */
+  readonly suspendedFor: string | null;
 }
 
 export type Plan = NonNullable<About["plans"]>[number];
@@ -16,7 +18,16 @@ export async function readPlan(signal: AbortSignal): Promise<PlanView> {
     call<Billing>("/v1/tenants/billing", { signal }),
     call<Webhook[]>("/v1/tenants/webhooks", { signal }),
   ]);
-  return { who, billing, webhooks: webhooks.length };
+  const isOperators = who.status === "suspended" && billing.past_due_since === null;
+  const suspendedFor = isOperators ? await readReason(signal) : null;
+  return { who, billing, webhooks: webhooks.length, suspendedFor };
+}
+
+/** The operator's, which is in the audit. */
+async function readReason(signal: AbortSignal): Promise<string | null> {
+  const { entries } = await call<AuditPage>("/v1/audit", { query: { action: "account.suspended", size: 1 }, signal });
+  const reason = entries[0]?.detail.reason;
+  return typeof reason === "string" ? reason : null;
 }
 
 /** The plan whose limits apply while another one waits for its card; null before the first verification. */

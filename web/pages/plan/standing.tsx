@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../../api/client.ts";
+import { showControls } from "../../format/controls.ts";
 import { naira } from "../../format/number.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -98,13 +99,14 @@ function Checking({ url }: { url: string | null }) {
   );
 }
 
-function Suspended({ view: { billing } }: { view: PlanView }) {
+function Suspended({ view: { billing, suspendedFor } }: { view: PlanView }) {
   if (billing.past_due_since === null) {
     return (
       <Notice tone="bad">
         <p>
           The operator of this server has suspended your account: no events are accepted, and none are delivered. Ask
           them to resume it.
+          {suspendedFor !== null && <span class="breaks"> Their reason: {showControls(suspendedFor)}</span>}
         </p>
       </Notice>
     );
