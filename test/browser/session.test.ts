@@ -113,6 +113,31 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     await seeHeading(page, "API keys");
   });
 
+  test("that has ended in several tabs goes on in all of them after signing in once, without typing the id", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
+    const { id, password } = await startFreeAccount(page, server.url);
+    const [second, stranger] = [await page.context().newPage(), await page.context().newPage()];
+    await second.goto(`${server.url}/events`);
+    await seeHeading(second, "Events");
+    await stranger.goto(server.url);
+    await signedIn(stranger, server.url);
+    await stranger.evaluate("sessionStorage.clear()");
+    await stranger.goto(`${server.url}/keys`);
+    await seeHeading(stranger, "API keys");
+    const strangers = await tokenOf(stranger);
+    const other = await logIn(server.url, id, password);
+    await ask(`${server.url}/v1/tenants/auth/logout`, "POST", other, { all: true });
+    for (const tab of [page, second]) {
+      await seeText(tab, "Your session has ended.");
+      expect(await tab.getByLabel("Tenant id or e-mail").inputValue()).toBe(id);
+    }
+    await page.getByLabel("Password").fill(password);
+    await press(page, "Sign in");
+    await seeHeading(second, "Events");
+    expect(await tokenOf(second)).toBe(await tokenOf(page));
+    expect(await tokenOf(stranger)).toBe(strangers);
+  });
+
   test("ends when its two hours are over and nobody used the tab", async () => {
     const page = await browser.page({ size: "desktop", provoked: [left, refused] });
     await page.clock.install();

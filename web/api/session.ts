@@ -17,8 +17,12 @@ export type NoSession = "none" | "left" | "deleted" | "ended";
 const storageKey = "postrider.session";
 
 const restored = restore();
-export const session = signal<Session | null>(restored === "ended" ? null : restored);
-export const noSession = signal<NoSession>(restored === "ended" ? "ended" : "none");
+const ranOut = restored !== null && restored.expiresAt <= Date.now() ? restored : null;
+if (ranOut !== null) sessionStorage.removeItem(storageKey);
+export const session = signal<Session | null>(ranOut === null ? restored : null);
+export const noSession = signal<NoSession>(ranOut === null ? "none" : "ended");
+/** The account whose session has ended in this tab, which is about to sign in again; null: none has. */
+export const endedAccount = signal<string | null>(ranOut && ownAccountOf(ranOut));
 export const token = computed(() => session.value?.token ?? null);
 /** The operator is viewing the account: nothing can be changed, and other tabs have nothing to do with it. */
 export const isView = computed(() => token.value !== null && claimsOf(token.value).view === true);
@@ -39,6 +43,7 @@ export function adoptSession(begun: Session): void {
   session.value = begun;
   isLast.value = isView.peek();
   noSession.value = "none";
+  endedAccount.value = null;
   sessionStorage.setItem(storageKey, `${begun.token} ${begun.expiresAt}`);
 }
 
@@ -47,16 +52,14 @@ export function endSession(why: Exclude<NoSession, "none">): void {
   if (session.value === null && why === "ended") return;
   sessionStorage.removeItem(storageKey);
   noSession.value = why;
+  endedAccount.value = why === "ended" && session.value !== null ? ownAccountOf(session.value) : null;
   session.value = null;
 }
 
-function restore(): Session | "ended" | null {
+function restore(): Session | null {
   const [jwt, expires] = sessionStorage.getItem(storageKey)?.split(" ") ?? [];
   if (jwt === undefined) return null;
-  const expiresAt = expires === undefined ? Date.now() + lifetimeOf(jwt) : Number(expires);
-  if (expiresAt > Date.now()) return { token: jwt, expiresAt };
-  sessionStorage.removeItem(storageKey);
-  return "ended";
+  return { token: jwt, expiresAt: expires === undefined ? Date.now() + lifetimeOf(jwt) : Number(expires) };
 }
 
 /** In ms, from `iat` to `exp` (RFC 7519, section 4.1); 0 when it is not a JWT. The signature is the server's business. */
@@ -66,7 +69,14 @@ function lifetimeOf(jwt: string): number {
 }
 
 /** The id of the account that a token belongs to. */
-export const accountOf = (jwt: string): string => String(claimsOf(jwt).sub);
+export function accountOf(jwt: string): string {
+  return String(claimsOf(jwt).sub);
+}
+
+/** Null: the operator was viewing it, and cannot sign in to it. */
+function ownAccountOf({ token: jwt }: Session): string | null {
+  return claimsOf(jwt).view === true ? null : accountOf(jwt);
+}
 
 function claimsOf(jwt: string): { exp?: unknown; iat?: unknown; sub?: unknown; view?: unknown } {
   try {

@@ -2,7 +2,7 @@ import { Brand } from "../parts/brand.tsx";
 import "../styles/front.css";
 import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import { type NoSession, noSession } from "../api/session.ts";
+import { endedAccount, type NoSession, noSession } from "../api/session.ts";
 import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
@@ -55,6 +55,7 @@ export function SignInPage() {
         <Field
           label="Tenant id or e-mail"
           name="loginId"
+          defaultValue={endedAccount.value ?? ""}
           autocomplete="username"
           hint="The id that starts with t, or the account's e-mail above the free tier."
           required

@@ -7,6 +7,8 @@ interface FieldProps {
   name?: string;
   type?: "text" | "password" | "email" | "url" | "number" | "search";
   value?: string;
+  /** What is in it until somebody types; the page does not follow it. */
+  defaultValue?: string;
   onType?(value: string): void;
   hint?: ComponentChildren;
   /** What is wrong with it, in the server's words. */

@@ -1,6 +1,7 @@
 import { call } from "../api/client.ts";
 import { beginSession } from "../api/session.ts";
 import type { Authenticated } from "../api/types.ts";
+import { announceSession } from "./tabs.ts";
 
 /**
  * Signs in by tenant id or e-mail.
@@ -15,4 +16,5 @@ export async function signIn(loginId: string, password: string, onAccepted: () =
   });
   onAccepted();
   beginSession(token);
+  announceSession();
 }

@@ -3,6 +3,7 @@ import { call } from "../api/client.ts";
 import {
   accountOf,
   adoptSession,
+  endedAccount,
   endSession,
   isSignedIn,
   isView,
@@ -26,6 +27,7 @@ type Message =
       readonly usedAt: number;
       readonly inUtc: boolean;
     }
+  | { readonly kind: "began"; readonly session: Session }
   | { readonly kind: "left"; readonly account: string; readonly why: Leaving };
 
 type Leaving = Extract<NoSession, "left" | "deleted">;
@@ -66,6 +68,8 @@ export function shareSession(): void {
       if (best === null || data.usedAt > best.usedAt) best = data;
       clearTimeout(timer);
       timer = setTimeout(settle, othersWithinMs);
+    } else if (data.kind === "began") {
+      if (accountOf(data.session.token) === endedAccount.peek()) adoptSession(data.session);
     } else if (data.kind === "left" && mine !== null && accountOf(mine.token) === data.account) {
       void leave(data.why);
     }
@@ -79,6 +83,12 @@ export function shareSession(): void {
   };
   for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, turnAway, { once: true, passive: true });
   post({ kind: "asked", by: me });
+}
+
+/** Tabs in which a session of the same account has ended go on with this one, so that nobody has to sign in to each. */
+export function announceSession(): void {
+  const mine = session.peek();
+  if (mine !== null) post({ kind: "began", session: mine });
 }
 
 /** In all tabs: any that stayed signed in would hand its session to the next one that is opened. */
