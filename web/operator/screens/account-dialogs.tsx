@@ -24,10 +24,10 @@ export function Suspend({ of: account, onClose, onDone }: Asking & { onDone(text
       <p>It can send no more events, and what waits is not delivered until you end the suspension. Nothing is lost.</p>
       <Field label="Reason" value={reason} onType={setReason} hint="The account reads it in its activity." />
       <div class="buttons">
+        <Button onClick={onClose}>Cancel</Button>
         <Button kind="danger" onClick={suspend}>
           Suspend
         </Button>
-        <Button onClick={onClose}>Cancel</Button>
       </div>
     </Dialog>
   );
@@ -58,10 +58,10 @@ export function ResetPassword({ of: account, onClose, onCancel }: Asking & { onC
         Replace its API keys and its signing secret, too: somebody else may have read them
       </label>
       <div class="buttons">
+        <Button onClick={onCancel}>Cancel</Button>
         <Button kind="danger" onClick={reset}>
           Reset the password
         </Button>
-        <Button onClick={onCancel}>Cancel</Button>
       </div>
     </Dialog>
   );
@@ -79,10 +79,10 @@ export function DeleteAccount({ of: account, onClose }: Asking) {
       <p>Its events, webhooks and keys are erased for good, and nothing that waits is delivered any more.</p>
       <Field label={`Type ${account.tenant_id} to go on`} value={typed} onType={setTyped} autocomplete="off" />
       <div class="buttons">
+        <Button onClick={onClose}>Cancel</Button>
         <Button kind="danger" disabled={typed.trim() !== account.tenant_id} onClick={remove}>
           Delete the account
         </Button>
-        <Button onClick={onClose}>Cancel</Button>
       </div>
     </Dialog>
   );

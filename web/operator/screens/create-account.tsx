@@ -64,10 +64,10 @@ export function CreateAccount({ onClose, onCreated }: { onClose(): void; onCreat
           </p>
         )}
         <div class="buttons">
+          <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={isBusy}>
             Create
           </Button>
-          <Button onClick={onClose}>Cancel</Button>
         </div>
       </form>
     </Dialog>

@@ -44,10 +44,8 @@ export function Payload({ text }: { text: string }) {
       </section>
       {isLong && !isWhole && (
         <p class="payload-more">
-          <span class="soft">
-            Showing {bytes(longestAtOnce)} of {bytes(shown.length)}.
-          </span>
-          <Button onClick={() => setWhole(true)}>Show all</Button>
+          <span class="soft">Only the beginning is shown.</span>
+          <Button onClick={() => setWhole(true)}>Show all {bytes(new Blob([text]).size)}</Button>
         </p>
       )}
     </section>

@@ -53,14 +53,27 @@ export function RecordCard({
       </span>
     ),
   ].filter((fact) => fact !== false);
+  const title = (
+    <>
+      {name !== "" && <strong class="webhook-name">{name} </strong>}
+      {targetWebhook === "" ? nobody(state) : withoutQuery(targetWebhook)}
+    </>
+  );
   return (
     <section class="panel record" aria-labelledby={id}>
       <header>
         <h2 id={id} class={targetWebhook === "" ? "soft" : "mono"}>
-          {name !== "" && <strong class="webhook-name">{name} </strong>}
-          {targetWebhook === "" ? nobody(state) : withoutQuery(targetWebhook)}
+          {webhook === undefined ? (
+            title
+          ) : (
+            <a href={`/webhooks/${webhook.id}`} title="See this webhook">
+              {title}
+            </a>
+          )}
         </h2>
-        {isOneOfSome && !record.payloadErased && <Copy text={() => curlOfEvent(record)} what="this delivery as curl" />}
+        {isOneOfSome && !record.payloadErased && (
+          <Copy text={() => curlOfEvent(record)} what="this delivery as curl" label="curl" />
+        )}
         <span class="is-new" key={state}>
           <DeliveryState state={state} />
         </span>
