@@ -1,6 +1,7 @@
 import "./welcome/welcome.css";
 import { call } from "../api/client.ts";
 import type { ApiKey, EventPage, Inbox, Webhook } from "../api/types.ts";
+import { takeInbox } from "../api/webhooks.ts";
 import { shortenUrl, withoutQuery } from "../format/shorten.ts";
 import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button, LinkButton } from "../parts/button.tsx";
@@ -83,9 +84,6 @@ async function setUpFirstVisit(signal: AbortSignal): Promise<SetUp> {
   if (isFirst) await takeInbox(inbox.url);
   return { apiKey, inboxUrl: inbox.url, webhooks: isFirst ? [inbox] : webhooks };
 }
-
-const takeInbox = (url: string) =>
-  call("/v1/tenants/webhooks", { method: "PUT", body: [{ webhook_url: url, name: "Inbox" }] });
 
 const longestUrl = 80;
 

@@ -1,8 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api/client.ts";
 import type { Webhook, WebhookHealth } from "../../api/types.ts";
-import { toEntry } from "../../api/webhook-entry.ts";
-import { changeWebhooks, inboxName } from "../../api/webhooks.ts";
+import { changeWebhooks, inboxName, takeInbox } from "../../api/webhooks.ts";
 import { Button } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { PlanLink } from "../../parts/plan-link.tsx";
@@ -87,9 +86,8 @@ export function WebhookList({
   }
 
   async function useInbox(url: string): Promise<void> {
-    const saved = await changeWebhooks((now) => (now.length > 0 ? now : [{ url, name: inboxName }]).map(toEntry));
+    const saved = await takeInbox(url);
     onSaved(saved);
-    // Not if somebody has just registered another one.
     if (saved.some((webhook) => webhook.url === url)) say("The inbox is now a webhook.");
   }
 
