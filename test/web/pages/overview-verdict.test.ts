@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Failures } from "../../../web/api/types.ts";
-import { type Failing, failingOf, type Receiver, receiverOf } from "../../../web/pages/overview/failing.ts";
+import { type Failing, failingOf, type Receiver, receiverOf, sinceThen } from "../../../web/pages/overview/failing.ts";
 import type { Situation } from "../../../web/pages/overview/situation.ts";
 import { untriedOf } from "../../../web/pages/overview/untried.ts";
 import { since, verdictOf } from "../../../web/pages/overview/verdict.ts";
@@ -140,6 +140,24 @@ describe("what fails", () => {
       ["gone.example", false, false, false],
       ["No webhook", false, true, false],
     ]);
+  });
+});
+
+describe("a cause", () => {
+  const removed = { code: "webhook_removed", isOngoing: false };
+  const refused = { code: "http_status", isOngoing: false };
+  const restored = { code: "server_restored", isOngoing: false };
+  const well = { isRegistered: true, downSince: null };
+  const gone = { isRegistered: false, downSince: null };
+  test.each([
+    ["of a webhook that has delivered such events since", refused, well, "delivered again since"],
+    ["of one that has not", { ...refused, isOngoing: true }, well, "none of these delivered since"],
+    ["of one that is down, as its heading says", { ...refused, isOngoing: true }, { ...well, downSince: 1 }, null],
+    ["of a restored server, which says nothing about the webhook", restored, well, null],
+    ["of a webhook that was removed", removed, gone, null],
+    ["of a webhook that was removed after it had failed", refused, gone, null],
+  ])("%s: what came after it", (_, cause, failing, words) => {
+    expect(sinceThen(cause, failing)).toBe(words as "delivered again since" | null);
   });
 });
 

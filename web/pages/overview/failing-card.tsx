@@ -9,7 +9,7 @@ import { now, Time } from "../../parts/time.tsx";
 import { holdsDeliveries } from "../../session/server.ts";
 import { ReplayFailed } from "../replays/replay-failed.tsx";
 import { keyOf } from "./begun.ts";
-import { type Cause, type Failing, saysNothing, sizeOf } from "./failing.ts";
+import { type Cause, type Failing, saysNothing, sinceThen, sizeOf } from "./failing.ts";
 import { listUrl } from "./list-url.ts";
 import type { Total, WebhookLine } from "./situation.ts";
 import { untriedOf } from "./untried.ts";
@@ -159,6 +159,7 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
   const filter = { webhook: of.id ?? undefined, code: code ?? undefined, status: status ?? undefined, from };
   const list = { webhook: of.id ?? "", code: code ?? "", status: String(status ?? ""), from };
   const n = sizeOf(cause);
+  const after = sinceThen(cause, of);
   const events = n === 1 ? "event" : "events";
   return (
     <li class={`cause ${n === 0 ? "is-over" : ""}`}>
@@ -184,9 +185,7 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
         ) : (
           <>
             <span>{fate(cause)}</span>
-            {cause.isOngoing
-              ? of.downSince === null && <span class="failed">none of these delivered since</span>
-              : !saysNothing({ errorCode: code }) && <span>delivered again since</span>}
+            {after !== null && <span class={cause.isOngoing ? "failed" : ""}>{after}</span>}
           </>
         )}
       </p>

@@ -37,6 +37,17 @@ export interface Failing {
 
 type Group = Failures["groups"][number];
 
+/** What has become of the events that failed like this, in words; null: nothing more is known, or it is said elsewhere. */
+export function sinceThen(
+  { isOngoing, code }: Pick<Cause, "isOngoing" | "code">,
+  { isRegistered, downSince }: Pick<Failing, "isRegistered" | "downSince">,
+): "none of these delivered since" | "delivered again since" | null {
+  // Where the webhook is gone, or there was none, failures end without a success.
+  if (!isRegistered) return null;
+  if (isOngoing) return downSince === null ? "none of these delivered since" : null;
+  return saysNothing({ errorCode: code }) ? null : "delivered again since";
+}
+
 export const nameOf = ({ name, url }: Pick<Webhook, "name" | "url">): string => name || hostOf(url);
 
 /** What is known about a registered webhook besides its failures. */
