@@ -91,19 +91,37 @@ describe("what fails", () => {
   });
 
   const failed = (time: string) => ({ state: "FAILED", errorCode: "timeout", ingestionTimestamp: at(time) });
-  const delivered = { state: "DELIVERED", errorCode: null, ingestionTimestamp: at("08:30") };
+  const deliveredAt = (time: string) => ({ state: "DELIVERED", errorCode: null, ingestionTimestamp: at(time) });
   const restored = { ...failed("08:45"), errorCode: "server_restored" };
   const untried = { state: "PENDING", errorCode: null, ingestionTimestamp: at("08:59") };
+  const times = <T>(n: number, one: T): T[] => Array.from({ length: n }, () => one);
+  const timedOut = (n: number, first: string) =>
+    groupOf({ errorCode: "timeout", statusCode: null, waiting: n, failed: 0, firstIngestionTimestamp: at(first) });
 
   test.each([
-    ["all that there are", [failed("08:41"), failed("08:40")], ms("08:40")],
-    ["eight of them", [...Array.from({ length: 8 }, () => failed("08:41")), delivered], ms("08:41")],
-    ["fewer beside one that was delivered", [failed("08:41"), failed("08:40"), delivered], null],
-    ["those behind one that was not tried yet", [untried, failed("08:41")], null],
-    ["none of those that failed as the server was restored", [restored, restored, delivered], null],
-    ["none", [], null],
-  ])("of the newest records, %s in a row", (_, newest, since) => {
-    expect(receiverOf(shop, newest).inARowSince).toBe(since);
+    ["one of them, where nothing was delivered", [timedOut(1, "08:40")], [failed("08:40")], null, "08:40"],
+    ["one, before any of the others was tried", [timedOut(1, "08:40")], times(10, untried), null, "08:40"],
+    ["eight after the latest that was delivered", [timedOut(8, "08:41")], times(10, untried), "08:30", "08:41"],
+    ["fewer after one that was delivered", [timedOut(7, "08:41")], [...times(7, failed("08:41"))], "08:30", null],
+    ["eight, of which the first failed before it", [timedOut(8, "08:20")], times(10, untried), "08:30", null],
+    [
+      "that, and the newest show it",
+      [timedOut(90, "08:20")],
+      [untried, ...times(8, failed("08:41"))],
+      "08:30",
+      "08:41",
+    ],
+    ["eight before the latest that was delivered", [timedOut(9, "08:20")], times(9, failed("08:41")), "08:50", null],
+    ["none but those of a restored server", [timedOut(8, "08:20")], times(9, restored), "08:30", null],
+    ["eight that are over", [{ ...timedOut(8, "08:41"), ongoing: false }], times(9, failed("08:41")), "08:30", null],
+    ["eight of another webhook", [{ ...timedOut(8, "08:41"), webhookId: audit.id }], [], null, null],
+  ])("of its events, %s: in a row or not", (_, groups, latest, delivered, since) => {
+    const newest = { latest, delivered: delivered === null ? null : deliveredAt(delivered) };
+    expect(receiverOf(shop, { groups }, newest).inARowSince).toBe(since === null ? null : ms(since));
+  });
+
+  test("is not known to be down while nothing was read of its records", () => {
+    expect(receiverOf(shop, { groups: [timedOut(9, "08:41")] }, null).inARowSince).toBeNull();
   });
 
   test("is also what has failed since earlier and got nothing in this time", () => {
@@ -209,6 +227,11 @@ describe("the verdict", () => {
     [{ webhooks: [line("Shop"), line("Audit")] }, "good", "Both webhooks deliver."],
     [{ webhooks: [line("Shop")] }, "good", "Shop delivers."],
     [{ delivered: none }, "none", "Nothing was sent in the last 6 hours."],
+    [
+      { delivered: none, webhooks: [{ ...line("Shop"), all: some }] },
+      "none",
+      "Nothing was delivered in the last 6 hours.",
+    ],
     [
       { failed: some, delivered: none },
       "some",

@@ -52,25 +52,47 @@ export const nameOf = ({ name, url }: Pick<Webhook, "name" | "url">): string => 
 
 /** What is known about a registered webhook besides its failures. */
 export interface Receiver extends Webhook {
-  /** Since when its newest records have all failed, or wait after a failure; null: they have not. */
+  /** Since when nothing but failures has come of its events; null: something has been delivered, or it is not known. */
   readonly inARowSince: number | null;
 }
 
-/** This many failures in a row are no accident, and neither are fewer if there is nothing else. */
+/** This many failures in a row are no accident, and neither are fewer if nothing was delivered. */
 const noAccident = 8;
 
-type Newest = readonly Pick<EventRecord, "state" | "errorCode" | "ingestionTimestamp">[];
+type Told = Pick<EventRecord, "state" | "errorCode" | "ingestionTimestamp">;
+
+/** Records of one webhook, of events that arrived in the time that is looked at. */
+export interface Newest {
+  /** Newest first. */
+  readonly latest: readonly Told[];
+  /** The latest that was delivered; null: none was. */
+  readonly delivered: Told | null;
+}
 
 /** Says nothing about the webhook: it never failed like this, and so does not recover from it. */
 export const saysNothing = ({ errorCode }: Pick<EventRecord, "errorCode">): boolean => errorCode === "server_restored";
 
-/** @param latest its latest records; none: they were not read */
-export function receiverOf(webhook: Webhook, latest: Newest): Receiver {
-  const newest = latest.filter((record) => !saysNothing(record));
-  const other = newest.findIndex(({ state, errorCode }) => state === "DELIVERED" || errorCode === null);
-  const row = other < 0 ? newest : newest.slice(0, other);
-  const isRow = row.length >= Math.min(noAccident, newest.length);
-  return { ...webhook, inARowSince: isRow ? Date.parse(row.at(-1)?.ingestionTimestamp ?? "") || null : null };
+/** @param newest null: it was not read */
+export function receiverOf(webhook: Webhook, { groups }: Pick<Failures, "groups">, newest: Newest | null): Receiver {
+  const ongoing = groups.filter((group) => group.webhookId === webhook.id && group.ongoing);
+  return { ...webhook, inARowSince: newest && inARowSince(ongoing, newest) };
+}
+
+/**
+ * A record that was not tried yet tells nothing, and a webhook that hangs may have hundreds of these that are newer than
+ * its first failure. The groups count every failure, and the newest records tell where groups mix old with new ones.
+ */
+function inARowSince(ongoing: readonly Group[], { latest, delivered }: Newest): number | null {
+  if (ongoing.length === 0) return null;
+  const firstAt = Math.min(...ongoing.map(({ firstIngestionTimestamp }) => Date.parse(firstIngestionTimestamp)));
+  if (delivered === null) return firstAt;
+  const deliveredAt = Date.parse(delivered.ingestionTimestamp);
+  if (firstAt > deliveredAt && sum(ongoing.map(sizeOf)) >= noAccident) return firstAt;
+  const row = latest
+    .filter((record) => record.state !== "DELIVERED" && record.errorCode !== null && !saysNothing(record))
+    .map(({ ingestionTimestamp }) => Date.parse(ingestionTimestamp))
+    .filter((at) => at > deliveredAt);
+  return row.length < noAccident ? null : Math.min(...row);
 }
 
 /** What fails, by webhook: first those that are down, then those with the most failures. */

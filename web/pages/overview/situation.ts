@@ -17,7 +17,7 @@ export interface WebhookLine extends Receiver {
   readonly state: string;
   /** Its records; null: there are too many webhooks to count them for each. */
   readonly all: Total | null;
-  /** How many of these were delivered; null: not counted, because some failed. */
+  /** How many of these were delivered; null: not counted either. */
   readonly delivered: Total | null;
   /** How many wait; null: not counted, because none failed. */
   readonly pending: Total | null;
@@ -37,7 +37,7 @@ export interface Situation {
 
 /** Each one costs a request. */
 const mostCounted = 10;
-/** This many failures in a row are no accident. */
+/** Enough to see failures in a row. */
 const newest = 10;
 
 export async function readSituation({ bucketMs, buckets }: Range, signal: AbortSignal): Promise<Situation> {
@@ -50,20 +50,20 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
   const read = (state: string, size: number, webhook?: string) =>
     call<EventPage>(`/v1/events${state}`, { query: { from, webhook, size, payload: false }, signal });
   const lineOf = async (webhook: Webhook): Promise<WebhookLine> => {
-    const isCounted = webhooks.length <= mostCounted;
-    const hasFailed = failures.groups.some(({ webhookId }) => webhookId === webhook.id);
-    const [page, delivered, pending] = await Promise.all([
-      isCounted ? read("", newest, webhook.id) : null,
-      isCounted && !hasFailed ? read("/state/DELIVERED", 1, webhook.id) : null,
-      isCounted && (hasFailed || webhook.failing_since) ? read("/state/PENDING", 1, webhook.id) : null,
+    const known = { name: nameOf(webhook), state: webhook.state ?? "active" };
+    if (webhooks.length > mostCounted) {
+      return { ...receiverOf(webhook, failures, null), ...known, all: null, delivered: null, pending: null };
+    }
+    const mayWait = webhook.failing_since || failures.groups.some(({ webhookId }) => webhookId === webhook.id);
+    const [all, delivered, pending] = await Promise.all([
+      read("", newest, webhook.id),
+      read("/state/DELIVERED", 1, webhook.id),
+      mayWait ? read("/state/PENDING", 1, webhook.id) : null,
     ]);
+    const newestOnes = { latest: all.events, delivered: delivered.events[0] ?? null };
     return {
-      ...receiverOf(webhook, page?.events ?? []),
-      name: nameOf(webhook),
-      state: webhook.state ?? "active",
-      all: page && totalOf(page),
-      delivered: delivered && totalOf(delivered),
-      pending: pending && totalOf(pending),
+      ...receiverOf(webhook, failures, newestOnes),
+      ...{ ...known, all: totalOf(all), delivered: totalOf(delivered), pending: pending && totalOf(pending) },
     };
   };
   const [delivered, failed, lines] = await Promise.all([
@@ -81,4 +81,4 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
   };
 }
 
-const totalOf = ({ total, totalIsExact = true }: EventPage): Total => ({ n: total, isExact: totalIsExact });
+export const totalOf = ({ total, totalIsExact = true }: EventPage): Total => ({ n: total, isExact: totalIsExact });

@@ -32,7 +32,10 @@ export function verdictOf(
     .map(({ name }) => `${name} fails for some events.`);
   if (silent.size === 0) {
     const isAnything = delivered.n > 0 || failed.n > 0 || failing.length > 0 || others > 0;
-    if (!isAnything) return { tone: "none", text: `Nothing was sent in the last ${span}.` };
+    // The first attempts may take their 10 s.
+    const isUnderWay = webhooks.some(({ all }) => all !== null && all.n > 0);
+    if (!isAnything)
+      return { tone: "none", text: `Nothing was ${isUnderWay ? "delivered" : "sent"} in the last ${span}.` };
     const lost = failed.n > 0 ? ` ${few(failed.n, failed.isExact)} failed and can be replayed.` : "";
     const tone = failed.n > 0 || partly.length > 0 ? "some" : "good";
     if (partly.length === 0)

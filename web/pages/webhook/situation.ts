@@ -4,7 +4,7 @@ import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/type
 import { withoutPayload } from "../events/record.ts";
 import { failingOf, receiverOf } from "../overview/failing.ts";
 import type { Range } from "../overview/range.ts";
-import type { Total } from "../overview/situation.ts";
+import { totalOf } from "../overview/situation.ts";
 
 const shown = 8;
 
@@ -21,21 +21,18 @@ export async function readWebhookSituation(webhook: Webhook, { bucketMs, buckets
   const { from } = failures;
   const page = (state: string, query: object) =>
     call<EventPage>(`/v1/events${state}`, { query: { webhook: webhook.id, payload: "start", ...query }, signal });
-  const totalOf = async (state: string): Promise<Total> => {
-    const { total, totalIsExact = true } = await page(state, { from, size: 1 });
-    return { n: total, isExact: totalIsExact };
-  };
   const [delivered, waiting, failed, latest] = await Promise.all([
-    totalOf("/state/DELIVERED"),
-    totalOf("/state/PENDING"),
-    totalOf("/state/FAILED"),
+    page("/state/DELIVERED", { from, size: 1 }),
+    page("/state/PENDING", { from, size: 1 }),
+    page("/state/FAILED", { from, size: 1 }),
     page("", { size: shown }),
   ]);
+  const newest = { latest: latest.events, delivered: delivered.events[0] ?? null };
   return {
     from,
-    ...{ delivered, waiting, failed },
+    ...{ delivered: totalOf(delivered), waiting: totalOf(waiting), failed: totalOf(failed) },
     health: health.find(({ id }) => id === webhook.id) ?? null,
-    failing: failingOf(failures, [receiverOf(webhook, latest.events)])[0] ?? null,
+    failing: failingOf(failures, [receiverOf(webhook, failures, newest)])[0] ?? null,
     latest: latest.events.map(withoutPayload),
   };
 }
