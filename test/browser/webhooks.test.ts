@@ -84,6 +84,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await account.ingest({ n: 4 });
     await seeText(page, "0 % delivered");
     await seeText(page, "HTTP 404 from the webhook");
+    await seeText(page, /^Failing since \d\d:\d\d$/);
     await browser.inspect(page, "webhooks");
     await follow(page, "See its events");
     await page.waitForURL(/\/events\?webhook=wh_/);

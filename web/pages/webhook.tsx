@@ -142,7 +142,7 @@ function Doing({
       ))}
       {health && (
         <Panel title="Latest deliveries">
-          <Health health={health} />
+          <Health health={health} failing={failing ?? undefined} />
         </Panel>
       )}
     </>

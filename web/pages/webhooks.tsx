@@ -13,17 +13,22 @@ import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { CardSkeleton } from "./webhooks/card.tsx";
 import { WebhookList } from "./webhooks/list.tsx";
+import { readFailing } from "./webhooks/read-failing.ts";
 import { Verify } from "./webhooks/verify.tsx";
 
 const healthEveryMs = 1_000;
 const listEveryMs = 1_000;
+/** Reading it takes several requests. */
+const failingEveryMs = 3_000;
 
 /** Where events go, how well that works, and how a receiver knows that they are genuine. */
 export function WebhooksPage() {
   const webhooks = useLoaded("webhooks", readWebhooks);
   const health = useLoaded("health", (signal) => call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }));
   const inbox = useLoaded("inbox", (signal) => call<Inbox>("/v1/inbox", { query: { size: 1 }, signal }));
+  const failing = useLoaded("failing", readFailing);
   useRefresh(["account.changed", "webhook.changed"], listEveryMs, webhooks.reload);
+  useRefresh(["account.changed", "webhook.changed", "delivery.attempted"], failingEveryMs, failing.reload);
   useRefresh(["account.changed", "delivery.attempted"], healthEveryMs, health.reload);
 
   // The panel exists only once its data has arrived, which is after the browser has looked for it.
@@ -45,6 +50,7 @@ export function WebhooksPage() {
               <WebhookList
                 registered={registered}
                 health={health.data ?? []}
+                failing={failing.data ?? []}
                 inboxUrl={inbox.data?.url ?? null}
                 onSaved={webhooks.put}
               />

@@ -35,10 +35,10 @@ export interface Situation {
   readonly failed: Total;
 }
 
-/** Each one costs a request. */
-const mostCounted = 10;
+/** Each one costs two requests. */
+export const mostCounted = 10;
 /** Enough to see failures in a row. */
-const newest = 10;
+const newestSize = 10;
 
 export async function readSituation({ bucketMs, buckets }: Range, signal: AbortSignal): Promise<Situation> {
   const since = new Date(serverNow() - bucketMs * buckets).toISOString();
@@ -47,28 +47,23 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
     call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal }),
   ]);
   const { from } = failures;
-  const read = (state: string, size: number, webhook?: string) =>
-    call<EventPage>(`/v1/events${state}`, { query: { from, webhook, size, payload: false }, signal });
+  const totalIn = async (state: string, webhook?: string) =>
+    totalOf(await readPage(state, { webhook, from, size: 1 }, signal));
   const lineOf = async (webhook: Webhook): Promise<WebhookLine> => {
     const known = { name: nameOf(webhook), state: webhook.state ?? "active" };
     if (webhooks.length > mostCounted) {
       return { ...receiverOf(webhook, failures, null), ...known, all: null, delivered: null, pending: null };
     }
     const mayWait = webhook.failing_since || failures.groups.some(({ webhookId }) => webhookId === webhook.id);
-    const [all, delivered, pending] = await Promise.all([
-      read("", newest, webhook.id),
-      read("/state/DELIVERED", 1, webhook.id),
-      mayWait ? read("/state/PENDING", 1, webhook.id) : null,
+    const [newest, pending] = await Promise.all([
+      readNewest(webhook.id, from, signal),
+      mayWait ? totalIn("/state/PENDING", webhook.id) : null,
     ]);
-    const newestOnes = { latest: all.events, delivered: delivered.events[0] ?? null };
-    return {
-      ...receiverOf(webhook, failures, newestOnes),
-      ...{ ...known, all: totalOf(all), delivered: totalOf(delivered), pending: pending && totalOf(pending) },
-    };
+    return { ...receiverOf(webhook, failures, newest), ...known, ...newest.totals, pending };
   };
   const [delivered, failed, lines] = await Promise.all([
-    read("/state/DELIVERED", 1),
-    read("/state/FAILED", 1),
+    totalIn("/state/DELIVERED"),
+    totalIn("/state/FAILED"),
     Promise.all(webhooks.map(lineOf)),
   ]);
   return {
@@ -76,9 +71,23 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
     failing: failingOf(failures, lines),
     others: failures.others.waiting + failures.others.failed,
     webhooks: lines,
-    delivered: totalOf(delivered),
-    failed: totalOf(failed),
+    ...{ delivered, failed },
   };
 }
+
+/** The newest records of a webhook, and how many it has. @param from ISO 8601: of the events since then */
+export async function readNewest(webhook: string, from: string, signal: AbortSignal) {
+  const [all, delivered] = await Promise.all([
+    readPage("", { webhook, from, size: newestSize }, signal),
+    readPage("/state/DELIVERED", { webhook, from, size: 1 }, signal),
+  ]);
+  return {
+    ...{ latest: all.events, delivered: delivered.events[0] ?? null },
+    totals: { all: totalOf(all), delivered: totalOf(delivered) },
+  };
+}
+
+const readPage = (state: string, query: { webhook?: string | undefined; from: string; size: number }, signal: AbortSignal) =>
+  call<EventPage>(`/v1/events${state}`, { query: { ...query, payload: false }, signal });
 
 export const totalOf = ({ total, totalIsExact = true }: EventPage): Total => ({ n: total, isExact: totalIsExact });

@@ -6,15 +6,18 @@ import { Copy } from "../../parts/copy.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
+import type { Failing } from "../overview/failing.ts";
 import { type DraftRow, type Fault, isEdited } from "./draft.ts";
 import { Health } from "./health.tsx";
-import { StateBadge } from "./state-badge.tsx";
+import { FailingBadge, StateBadge } from "./state-badge.tsx";
 import { TestAnswer, useTestEvent } from "./test-event.tsx";
 
 export interface CardProps {
   row: DraftRow;
   /** Undefined: it is being read, or could not be. */
   health: WebhookHealth | undefined;
+  /** What fails at it; undefined: nothing, or it is not known. */
+  failing: Failing | undefined;
   /** Whether it is the account's inbox. */
   isInbox: boolean;
   isOpen: boolean;
@@ -36,6 +39,7 @@ export function Card(props: CardProps) {
 function Registered({
   saved,
   health,
+  failing,
   isInbox,
   onOpen,
   onRemove,
@@ -53,6 +57,7 @@ function Registered({
           )}
           <p class="url">
             <StateBadge webhook={saved} />
+            {saved.state === "active" && <FailingBadge failing={failing} />}
             <code>{withoutQuery(saved.url)}</code>
             <Copy text={saved.url} what="the URL" />
           </p>
@@ -70,7 +75,7 @@ function Registered({
         </div>
       </div>
       <TestAnswer of={test} />
-      {health ? <Health health={health} /> : <Skeleton width="60%" height="8px" />}
+      {health ? <Health health={health} failing={failing} /> : <Skeleton width="60%" height="8px" />}
       <div class="buttons links">
         <a href={`/webhooks/${saved.id}`}>Settings and health</a>
         <a href={`/events?webhook=${encodeURIComponent(saved.id)}`}>See its events</a>

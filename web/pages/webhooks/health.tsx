@@ -1,12 +1,14 @@
 import type { WebhookHealth } from "../../api/types.ts";
 import { count, percent } from "../../format/number.ts";
-import { withoutUrl } from "../../format/outcome.ts";
 import { Shares } from "../../parts/shares.tsx";
 import { Time } from "../../parts/time.tsx";
+import type { Failing } from "../overview/failing.ts";
+import { lastErrorOf } from "./last-error.ts";
 
-/** How the latest records of a webhook went. */
-export function Health({ health }: { health: WebhookHealth }) {
-  const { records, delivered, failed, pending, lastDeliveredAt, lastFailedAt, lastError } = health;
+/** How the latest records of a webhook went, and its latest error. @param failing as in `lastErrorOf` */
+export function Health({ health, failing }: { health: WebhookHealth; failing: Failing | undefined }) {
+  const { records, delivered, failed, pending, lastDeliveredAt } = health;
+  const lastError = lastErrorOf(health, failing);
   if (records === 0) return <p class="soft small">No recent deliveries to judge by. Tests are not counted.</p>;
   const ended = delivered + failed;
   return (
@@ -30,19 +32,23 @@ export function Health({ health }: { health: WebhookHealth }) {
       </p>
       <p class="soft small">
         {lastDeliveredAt === null ? (
-          "None delivered yet."
+          records === 1 ? (
+            "Not delivered yet."
+          ) : (
+            "None of these delivered yet."
+          )
         ) : (
           <>
             Last delivered <Time at={lastDeliveredAt} />.
           </>
         )}
       </p>
-      {lastError !== null && lastFailedAt !== null && (
+      {lastError !== null && (
         <p class="small last-error">
           <span class="soft">
-            Last error <Time at={lastFailedAt} />:
+            Last error <Time at={lastError.at} />:
           </span>{" "}
-          {withoutUrl(lastError, health.url)}
+          {lastError.words}
         </p>
       )}
     </div>

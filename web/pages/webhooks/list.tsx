@@ -8,6 +8,7 @@ import { PlanLink } from "../../parts/plan-link.tsx";
 import { say } from "../../parts/said.tsx";
 import { Empty } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
+import type { Failing } from "../overview/failing.ts";
 import { Card } from "./card.tsx";
 import {
   addRow,
@@ -31,11 +32,13 @@ let added = 0;
 export function WebhookList({
   registered,
   health,
+  failing,
   inboxUrl,
   onSaved,
 }: {
   registered: readonly Webhook[];
   health: readonly WebhookHealth[];
+  failing: readonly Failing[];
   /** Null while it is not known. */
   inboxUrl: string | null;
   onSaved(registered: Webhook[]): void;
@@ -129,6 +132,7 @@ export function WebhookList({
           key={row.key}
           row={row}
           health={health.find(({ id }) => id === row.saved?.id)}
+          failing={failing.find(({ id }) => id === row.saved?.id && id !== null)}
           isInbox={row.url === inboxUrl}
           isOpen={open.has(row.key)}
           fault={refused?.fault?.key === row.key ? refused.fault : null}
