@@ -7,6 +7,7 @@ import { Skeleton } from "../../parts/states.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { account, refreshAccount } from "../../session/account.ts";
 import { isNearlyUsedUp, isUsedUp, refusedOf } from "../../session/quota.ts";
+import { chartWords } from "./caption.ts";
 import { total } from "./failing-card.tsx";
 import { listUrl } from "./list-url.ts";
 import type { Situation } from "./situation.ts";
@@ -14,7 +15,7 @@ import { since } from "./verdict.ts";
 
 /** What arrived, what waits, what failed, how much is left: four figures, each linked to a list of that many. */
 export function Summary({ situation, waiting }: { situation: Situation; waiting: Stats["waiting"] | undefined }) {
-  const { from, delivered, failed } = situation;
+  const { from, failing, delivered, failed } = situation;
   const ended = delivered.n + failed.n;
   const isKnown = delivered.isExact && failed.isExact && ended > 0;
   const success = `${percent(delivered.n, ended)} success`;
@@ -54,8 +55,8 @@ export function Summary({ situation, waiting }: { situation: Situation; waiting:
       </dl>
       <p class="soft small">
         How deliveries of the events accepted since <span class="nowrap">{since(Date.parse(from), now.value)}</span>{" "}
-        stand now{!(delivered.isExact && failed.isExact) && `; lists are counted up to ${count(10_000)}`}. The chart
-        shows each run as it ended.
+        stand now{!(delivered.isExact && failed.isExact) && `; lists are counted up to ${count(10_000)}`}.{" "}
+        {chartWords(failing.flatMap(({ causes }) => causes))}
       </p>
     </div>
   );
