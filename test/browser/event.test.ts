@@ -255,7 +255,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     await page.keyboard.press("u");
     await see(accepted.filter({ hasText: /UTC\+5:45/ }));
     await page.goto(server.url);
-    await see(page.getByText("last hour, UTC+5:45").first());
+    await see(page.getByText(/^since \d\d:45, with replays, UTC\+5:45$/).first());
   });
 
   test("with a quarter of a megabyte is there at once, and all of it on request", async () => {

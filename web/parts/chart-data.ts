@@ -28,7 +28,7 @@ export interface ChartData {
   readonly format: (value: number) => string;
   /** The chart in a sentence. */
   readonly summary: string;
-  /** What the figures next to the names cover while no bucket is pointed at: "last hour". */
+  /** What the figures next to the names cover while no bucket is pointed at: "since 13:00". */
   readonly span: string;
 }
 

@@ -25,17 +25,20 @@ describe("a range", () => {
   });
 
   test.each([
-    ["1h", "2026-11-21T13:03:00.000Z", 60],
-    ["6h", "2026-11-21T08:05:00.000Z", 72],
-    ["24h", "2026-11-20T14:15:00.000Z", 96],
-    ["7d", "2026-11-14T16:00:00.000Z", 84],
-  ] as const)("%s asks for whole buckets from %s, of which the last is now's", (key, from, buckets) => {
-    const now = Date.UTC(2026, 10, 21, 14, 2, 11, 482);
-    const range = readRange({ range: key });
-    expect(statsQuery(range, now)).toEqual({ from, to: "2026-11-21T14:02:11.482Z", bucket: range.bucket });
-    const asked = Math.floor(now / range.bucketMs) - Math.floor(Date.parse(from) / range.bucketMs) + 1;
-    expect(asked).toBe(buckets);
-  });
+    ["1h", "2026-11-21T13:00:00.000Z", 63],
+    ["6h", "2026-11-21T08:00:00.000Z", 73],
+    ["24h", "2026-11-20T14:00:00.000Z", 97],
+    ["7d", "2026-11-14T14:00:00.000Z", 85],
+  ] as const)(
+    "%s starts at a full hour, %s, and has whole buckets, of which the last is now's",
+    (key, from, buckets) => {
+      const now = Date.UTC(2026, 10, 21, 14, 2, 11, 482);
+      const range = readRange({ range: key });
+      expect(statsQuery(range, now)).toEqual({ from, to: "2026-11-21T14:02:11.482Z", bucket: range.bucket });
+      const asked = Math.floor(now / range.bucketMs) - Math.floor(Date.parse(from) / range.bucketMs) + 1;
+      expect(asked).toBe(buckets);
+    },
+  );
 });
 
 const quiet = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p95Ms: null };
@@ -71,7 +74,7 @@ describe("the chart of outcomes", () => {
     ]);
     expect(at).toEqual([Date.UTC(2026, 10, 21, 14), Date.UTC(2026, 10, 21, 14, 1)]);
     expect(summary).toBe(
-      "In the last hour, 1\u202f204 events were accepted, 1\u202f153 deliveries succeeded and 50 failed. Peak at 14:00: 1\u202f200 per minute.",
+      "Since 14:00, 1\u202f204 events were accepted, 1\u202f153 deliveries succeeded and 50 failed. Peak at 14:00: 1\u202f200 per minute.",
     );
   });
 
@@ -85,12 +88,12 @@ describe("the chart of outcomes", () => {
       { name: "Failed", shape: "bar", values: [2, 5], whole: "2" },
       { name: "To be retried", shape: "bar", values: [4, 0], whole: "7" },
     ]);
-    expect(summary).toStartWith("In the last hour, 3 deliveries succeeded and 2 failed.");
+    expect(summary).toStartWith("Since 14:00, 3 deliveries succeeded and 2 failed.");
   });
 
   test("of an hour in which nothing happened has no most", () => {
     expect(outcomeChart(statsOf([{}, {}], {}), hour).summary).toBe(
-      "In the last hour, 0 events were accepted, 0 deliveries succeeded and 0 failed.",
+      "Since 14:00, 0 events were accepted, 0 deliveries succeeded and 0 failed.",
     );
   });
 });
@@ -107,13 +110,13 @@ describe("the chart of latency", () => {
     ]);
     expect(format(181)).toBe("180 ms");
     expect(summary).toBe(
-      "In the last 24 hours, half of the attempts with a response took up to 42 ms, and 95 % up to 1.8 s. Slowest at 21 Nov 14:00: p95 180 ms.",
+      "Since 21 Nov 14:00, half of the attempts with a response took up to 42 ms, and 95 % up to 1.8 s. Slowest at 21 Nov 14:00: p95 180 ms.",
     );
   });
 
   test("says so when nobody answered", () => {
     const { series, summary } = latencyChart(statsOf([{}], {}), day);
     expect(series.map(({ whole }) => whole)).toEqual(["–", "–"]);
-    expect(summary).toBe("In the last 24 hours no attempt got a response.");
+    expect(summary).toBe("Since 21 Nov 14:00, no attempt got a response.");
   });
 });

@@ -35,15 +35,17 @@ export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData
           whole: count(total.accepted),
         },
   ];
+  const shape = shapeOf(at, range);
+  const { span } = shape;
   const most = peak ? ` Peak at ${when(at[peak.index], range)}: ${count(peak.value)} ${range.bucketWords}.` : "";
   return {
-    ...shapeOf(at, range),
-    span: `last ${range.words}, with replays`,
+    ...shape,
+    span: `${span}, with replays`,
     series,
     least: 4,
     tick: shortCount,
     format: count,
-    summary: `In the last ${range.words}, ${total.accepted === undefined ? "" : `${count(total.accepted)} events were accepted, `}${count(total.delivered)} deliveries succeeded and ${count(total.failed)} failed.${most}`,
+    summary: `${sentence(span)}, ${total.accepted === undefined ? "" : `${count(total.accepted)} events were accepted, `}${count(total.delivered)} deliveries succeeded and ${count(total.failed)} failed.${most}`,
   };
 }
 
@@ -68,9 +70,11 @@ export function latencyChart({ buckets, total }: Stats, range: Range): ChartData
     },
     { name: "p95", tone: "soft", shape: "dashes", values: slowest, whole: latency(total.p95Ms) },
   ];
+  const shape = shapeOf(at, range);
+  const { span } = shape;
   const most = peak ? ` Slowest at ${when(at[peak.index], range)}: p95 ${latency(peak.value)}.` : "";
   return {
-    ...shapeOf(at, range),
+    ...shape,
     series,
     least: 10,
     isLog: true,
@@ -78,12 +82,17 @@ export function latencyChart({ buckets, total }: Stats, range: Range): ChartData
     format: latency,
     summary:
       total.p50Ms === null
-        ? `In the last ${range.words} no attempt got a response.`
-        : `In the last ${range.words}, half of the attempts with a response took up to ${latency(total.p50Ms)}, and 95 % up to ${latency(total.p95Ms)}.${most}`,
+        ? `${sentence(span)}, no attempt got a response.`
+        : `${sentence(span)}, half of the attempts with a response took up to ${latency(total.p50Ms)}, and 95 % up to ${latency(total.p95Ms)}.${most}`,
   };
 }
 
-const shapeOf = (at: number[], { bucketMs, words }: Range) => ({ at, bucketMs, span: `last ${words}` });
+const shapeOf = (at: number[], range: Range) => ({
+  ...{ at, bucketMs: range.bucketMs },
+  span: `since ${when(at[0], range)}`,
+});
+
+const sentence = (span: string): string => span.replace(/^s/, "S");
 
 const when = (ms: number | undefined, { bucketMs, buckets }: Range) =>
   ms === undefined ? "" : moment(ms, bucketMs * buckets >= dayMs);

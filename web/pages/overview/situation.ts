@@ -2,7 +2,7 @@ import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
 import type { EventPage, Failures, Webhook } from "../../api/types.ts";
 import { type Failing, failingOf, nameOf, type Receiver, receiverOf } from "./failing.ts";
-import type { Range } from "./range.ts";
+import { type Range, startOf } from "./range.ts";
 
 /** Records of events since the same moment: how many, and whether that is all of them. */
 export interface Total {
@@ -25,7 +25,7 @@ export interface WebhookLine extends Receiver {
 
 /** What works and what does not. */
 export interface Situation {
-  /** ISO 8601: the events since then are counted. Failures are counted by whole hours, so everything is. */
+  /** ISO 8601: the events since then are counted. */
   readonly from: string;
   readonly failing: readonly Failing[];
   /** How many fail in too many different ways to be listed separately. */
@@ -40,8 +40,8 @@ export const mostCounted = 10;
 /** Enough to see failures in a row. */
 const newestSize = 10;
 
-export async function readSituation({ bucketMs, buckets }: Range, signal: AbortSignal): Promise<Situation> {
-  const since = new Date(serverNow() - bucketMs * buckets).toISOString();
+export async function readSituation(range: Range, signal: AbortSignal): Promise<Situation> {
+  const since = new Date(startOf(range, serverNow())).toISOString();
   const [failures, webhooks] = await Promise.all([
     call<Failures>("/v1/failures", { query: { from: since }, signal }),
     call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal }),

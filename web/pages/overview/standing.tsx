@@ -36,7 +36,7 @@ export function Standing({
   const troubled = new Set(failing.map(({ id }) => id));
   return (
     <>
-      <VerdictLine situation={situation} range={range} />
+      <VerdictLine situation={situation} />
       {situation.webhooks
         .filter(({ state }) => state === "disabled")
         .map((webhook) => (
@@ -76,8 +76,8 @@ export function Standing({
  * Always present and always the same height: a line that came and went would shift what is below it from under the
  * pointer.
  */
-function VerdictLine({ situation, range }: { situation: Situation; range: Range }) {
-  const { text, tone } = verdictOf(situation, range.words, now.value, holdsDeliveries());
+function VerdictLine({ situation }: { situation: Situation }) {
+  const { text, tone } = verdictOf(situation, now.value, holdsDeliveries());
   if (tone === "bad") {
     return (
       <p class="verdict bar bad" role="status">

@@ -9,13 +9,9 @@ export interface Verdict {
   readonly tone: "good" | "bad" | "some" | "none";
 }
 
-/**
- * @param span "hour", "6 hours"
- * @param isHeld the operator has paused all deliveries
- */
+/** @param isHeld the operator has paused all deliveries */
 export function verdictOf(
-  { webhooks, failing, others, delivered, failed }: Situation,
-  span: string,
+  { from, webhooks, failing, others, delivered, failed }: Situation,
   nowMs: number,
   isHeld = false,
 ): Verdict {
@@ -34,14 +30,15 @@ export function verdictOf(
     const isAnything = delivered.n > 0 || failed.n > 0 || failing.length > 0 || others > 0;
     // The first attempts may take their 10 s.
     const isUnderWay = webhooks.some(({ all }) => all !== null && all.n > 0);
+    const start = since(Date.parse(from), nowMs);
     if (!isAnything)
-      return { tone: "none", text: `Nothing was ${isUnderWay ? "delivered" : "sent"} in the last ${span}.` };
+      return { tone: "none", text: `Nothing has been ${isUnderWay ? "delivered" : "sent"} since ${start}.` };
     const lost = failed.n > 0 ? ` ${few(failed.n, failed.isExact)} failed and can be replayed.` : "";
     const tone = failed.n > 0 || partly.length > 0 ? "some" : "good";
     if (partly.length === 0)
       return {
         tone,
-        text: `${delivered.n === 0 ? `Nothing was delivered in the last ${span}.` : allDeliver(webhooks)}${lost}`,
+        text: `${delivered.n === 0 ? `Nothing has been delivered since ${start}.` : allDeliver(webhooks)}${lost}`,
       };
     const whole = webhooks.length - partly.length;
     const share = whole === 0 ? "" : `${whole} of ${webhooks.length} webhooks ${verb(whole)} everything. `;

@@ -3,7 +3,7 @@ import { serverNow } from "../../api/server-time.ts";
 import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
 import { withoutPayload } from "../events/record.ts";
 import { failingOf, receiverOf } from "../overview/failing.ts";
-import type { Range } from "../overview/range.ts";
+import { type Range, startOf } from "../overview/range.ts";
 import { totalOf } from "../overview/situation.ts";
 
 const shown = 8;
@@ -11,13 +11,12 @@ const shown = 8;
 export type WebhookSituation = Awaited<ReturnType<typeof readWebhookSituation>>;
 
 /** How one webhook is doing: what became of the events since a moment, why it fails, and its latest deliveries. */
-export async function readWebhookSituation(webhook: Webhook, { bucketMs, buckets }: Range, signal: AbortSignal) {
-  const since = new Date(serverNow() - bucketMs * buckets).toISOString();
+export async function readWebhookSituation(webhook: Webhook, range: Range, signal: AbortSignal) {
+  const since = new Date(startOf(range, serverNow())).toISOString();
   const [failures, health] = await Promise.all([
     call<Failures>("/v1/failures", { query: { from: since, webhook: webhook.id }, signal }),
     call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }),
   ]);
-  // Failures are counted by whole hours, so everything is.
   const { from } = failures;
   const page = (state: string, query: object) =>
     call<EventPage>(`/v1/events${state}`, { query: { webhook: webhook.id, payload: "start", ...query }, signal });
