@@ -37,7 +37,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await seeText(page, "No events yet.");
 
     await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }, { answer: 410 }, { answer: 503 }]);
-    await seeFigure(page, "Delivered", "375 % success");
+    await seeFigure(page, "Delivered", "375 % of those finished");
     await seeFigure(page, "Failed", "1");
     await seeFigure(page, "Waiting", /^1oldest/);
     await seeFigure(page, "This month", "5of 10\u202f000 events · 0 refused");
@@ -51,7 +51,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     if (size === "phone") return;
 
     await account.ingestAll([{ n: 4 }, { answer: 404 }]);
-    await seeFigure(page, "Delivered", "466.7 % success");
+    await seeFigure(page, "Delivered", "466.7 % of those finished");
     await page.getByText("HTTP 404").waitFor();
   });
 

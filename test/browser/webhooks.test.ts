@@ -78,11 +78,11 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
   test.each(["desktop", "phone"] as const)("says how the latest deliveries went, live, on a %s", async (size) => {
     const { page, account } = await open({ size, webhook: "/204" });
     await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }]);
-    await seeText(page, "100 % delivered");
+    await seeText(page, "100 % success");
     await page.getByRole("img", { name: "Of the deliveries: 3 delivered" }).waitFor();
     await account.setWebhooks({ webhook_url: `${receiver.url}/404` });
     await account.ingest({ n: 4 });
-    await seeText(page, "0 % delivered");
+    await seeText(page, "0 % success");
     await seeText(page, "HTTP 404 from the webhook");
     await seeText(page, /^Failing since \d\d:\d\d$/);
     await browser.inspect(page, "webhooks");

@@ -21,6 +21,13 @@ export function percent(part: number, whole: number): string {
   return `${tenths / 10} %`;
 }
 
+/**
+ * How deliveries went: "99.7 % success". A delivery that failed and waits for a retry is not in it, which is then said.
+ * @param retried deliveries that wait after a failure
+ */
+export const successWords = (delivered: number, ended: number, retried: number): string =>
+  `${percent(delivered, ended)} ${retried > 0 ? "of those finished" : "success"}`;
+
 const byteUnits = ["B", "KB", "MB", "GB", "TB"] as const;
 
 /** A size in units of 1,000 bytes: "512 B", "1.2 KB", "262 KB". */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { bytes, count, naira, percent } from "../../../web/format/number.ts";
+import { bytes, count, naira, percent, successWords } from "../../../web/format/number.ts";
 
 describe("count", () => {
   test.each([
@@ -75,5 +75,15 @@ describe("naira", () => {
     [-150_050, "-NGN 1\u202f500.50"],
   ])("%p kobo are %p", (kobo, text) => {
     expect(naira(kobo)).toBe(text);
+  });
+});
+
+describe("the share of success", () => {
+  test.each([
+    [3, 4, 0, "75 % success"],
+    [200, 200, 200, "100 % of those finished"],
+    [0, 2, 0, "0 % success"],
+  ])("of %d delivered and %d finished, with %d retried, is %s", (delivered, ended, retried, text) => {
+    expect(successWords(delivered, ended, retried)).toBe(text);
   });
 });

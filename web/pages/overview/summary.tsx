@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import type { Stats } from "../../api/types.ts";
-import { count, percent } from "../../format/number.ts";
+import { count, successWords } from "../../format/number.ts";
 import { Figure } from "../../parts/figure.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
@@ -18,7 +18,8 @@ export function Summary({ situation, waiting }: { situation: Situation; waiting:
   const { from, failing, delivered, failed } = situation;
   const ended = delivered.n + failed.n;
   const isKnown = delivered.isExact && failed.isExact && ended > 0;
-  const success = `${percent(delivered.n, ended)} success`;
+  const retried = failing.reduce((sum, { waiting }) => sum + waiting, 0);
+  const success = successWords(delivered.n, ended, retried);
   return (
     <div class="stack tight">
       <dl class="figures">

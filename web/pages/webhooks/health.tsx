@@ -1,5 +1,5 @@
 import type { WebhookHealth } from "../../api/types.ts";
-import { count, percent } from "../../format/number.ts";
+import { count, successWords } from "../../format/number.ts";
 import { Shares } from "../../parts/shares.tsx";
 import { Time } from "../../parts/time.tsx";
 import type { Failing } from "../overview/failing.ts";
@@ -22,7 +22,7 @@ export function Health({ health, failing }: { health: WebhookHealth; failing: Fa
         ]}
       />
       <p>
-        {ended > 0 && <strong>{percent(delivered, ended)} delivered</strong>}
+        {ended > 0 && <strong>{successWords(delivered, ended, failing?.waiting ?? 0)}</strong>}
         <span class="soft">
           {ended > 0 && " · "}
           {failed > 0 && `${count(failed)} failed, `}
