@@ -1,6 +1,6 @@
 import type { Webhook } from "../api/types.ts";
 import { enableWebhook } from "../api/webhooks.ts";
-import { showControls } from "../format/controls.ts";
+import { isolated, showControls } from "../format/controls.ts";
 import { Button } from "./button.tsx";
 import { say } from "./said.tsx";
 import { Time } from "./time.tsx";
@@ -25,7 +25,7 @@ export function DisabledWebhook({
 
   async function enable(): Promise<void> {
     await enableWebhook(id);
-    say(`${name} is enabled. What failed meanwhile can be replayed.`);
+    say(`${isolated(name)} is enabled. What failed meanwhile can be replayed.`);
     onEnabled();
   }
 

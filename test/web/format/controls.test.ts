@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { showControls } from "../../../web/format/controls.ts";
+import { isolated, showControls } from "../../../web/format/controls.ts";
 
 test.each([
   ["a\u202eb", "a⟨U+202E⟩b"],
@@ -12,4 +12,14 @@ test.each([
   ["\u{1f468}\u200d\u{1f469} é 路 שלום", "\u{1f468}\u200d\u{1f469} é 路 שלום"],
 ])("%j is shown as %p", (text, shown) => {
   expect(showControls(text)).toBe(shown);
+});
+
+test.each([
+  ["Shop", "Shop"],
+  ["Café 路", "Café 路"],
+  ["مستودع", "\u2068مستودع\u2069"],
+  ["Shop שלום", "\u2068Shop שלום\u2069"],
+  ["a\u202eb\u2069", "a⟨U+202E⟩b⟨U+2069⟩"],
+])("%j in a sentence is %j", (name, shown) => {
+  expect(isolated(name)).toBe(shown);
 });

@@ -297,6 +297,12 @@ describe("the verdict", () => {
     ]);
   });
 
+  test("keeps a name from right to left apart from the figures beside it", () => {
+    expect(verdictOf({ ...calm, failing: [down("מחסן")] }, now).text).toContain(
+      "\u2068מחסן\u2069 has failed since 08:41.",
+    );
+  });
+
   test("names the day of what began on another one", () => {
     expect(since(ms("08:41"), now)).toBe("08:41");
     expect(since(Date.parse("2026-11-19T23:59:00Z"), now)).toBe("19 Nov 23:59");

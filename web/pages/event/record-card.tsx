@@ -55,7 +55,11 @@ export function RecordCard({
   ].filter((fact) => fact !== false);
   const title = (
     <>
-      {name !== "" && <strong class="webhook-name">{name} </strong>}
+      {name !== "" && (
+        <strong class="webhook-name">
+          <bdi>{name}</bdi>{" "}
+        </strong>
+      )}
       {targetWebhook === "" ? nobody(state) : withoutQuery(targetWebhook)}
     </>
   );

@@ -1,4 +1,5 @@
 import type { Webhook } from "../../api/types.ts";
+import { isolated } from "../../format/controls.ts";
 import { reasonInWords } from "../../format/failure.ts";
 import { hostOf, shortenId } from "../../format/shorten.ts";
 import { exactTime } from "../../format/time.ts";
@@ -22,10 +23,13 @@ export const spanWords: Readonly<Record<Span, string>> = {
 
 type Webhooks = readonly Webhook[] | undefined;
 
-/** A webhook as people know it: its name, otherwise its host. One that is no longer registered has only the host. */
+/**
+ * A webhook as people know it, as part of a sentence: its name, otherwise its host. One that is no longer registered has
+ * only the host.
+ */
 export function webhookInWords(idOrUrl: string, webhooks: Webhooks): string {
   const known = webhooks?.find(({ id, url }) => id === idOrUrl || url === idOrUrl);
-  return known?.name || hostOf(known?.url ?? idOrUrl);
+  return known?.name ? isolated(known.name) : hostOf(known?.url ?? idOrUrl);
 }
 
 /** One thing that a list is narrowed by. */
@@ -42,7 +46,7 @@ export function chipsOf(filter: Filter, webhooks: Webhooks): Chip[] {
     q !== "" && { text: `“${q}”`, without: { q: "" } },
     replay !== "" && { text: `Replay ${shortenId(replay)}`, without: { replay: "" } },
     state !== "" && { text: stateWords[state], without: { state: "" } },
-    type !== "" && { text: type, without: { type: "" } },
+    type !== "" && { text: isolated(type), without: { type: "" } },
     webhook !== "" && { text: webhookInWords(webhook, webhooks), without: { webhook: "" } },
     `${code}${status}` !== "" && { text: reasonInWords(code, status), without: { code: "", status: "" } },
     span !== "" && { text: timeInWords(filter), without: { span: "", from: "", to: "" } },

@@ -1,4 +1,4 @@
-import { showControls } from "../../format/controls.ts";
+import { isolated, showControls } from "../../format/controls.ts";
 import { explainFailure } from "../../format/failure.ts";
 import { count } from "../../format/number.ts";
 import { exactTimeWithZone } from "../../format/time.ts";
@@ -67,7 +67,7 @@ export function FailingCard({
               to={targetOf(failing)}
               facts={factsOf(ways, from)}
               text="Replay all"
-              label={`Replay all ${count(failed)} that failed for ${name}`}
+              label={`Replay all ${count(failed)} that failed for ${isolated(name)}`}
               onStarted={(replay) => replayed.begin({ replay, webhook: id, cause: "" })}
             />
           </div>
@@ -93,7 +93,7 @@ export function FailingCard({
 /** What failed was replayed, and has arrived. */
 const isOver = (failing: Failing): boolean => sizeOf(failing) === 0 && failing.causes.length > 0;
 
-const targetOf = ({ id, name }: Failing): string => (id === null ? "the registered webhooks" : name);
+const targetOf = ({ id, name }: Failing): string => (id === null ? "the registered webhooks" : isolated(name));
 
 /** What a replay of these covers. */
 const factsOf = (causes: readonly Cause[], from: string): Facts => [

@@ -1,4 +1,3 @@
-import { showControls } from "../../format/controls.ts";
 import { count } from "../../format/number.ts";
 import { DisabledWebhook } from "../../parts/disabled-webhook.tsx";
 import { Icon } from "../../parts/icon.tsx";
@@ -81,7 +80,7 @@ function VerdictLine({ situation }: { situation: Situation }) {
   if (tone === "bad") {
     return (
       <p class="verdict bar bad" role="status">
-        <strong>{showControls(text)}</strong>
+        <strong>{text}</strong>
         <a href="/webhooks">{situation.webhooks.length === 0 ? "Register a webhook" : "Check the webhooks"}</a>
       </p>
     );
@@ -93,7 +92,7 @@ function VerdictLine({ situation }: { situation: Situation }) {
           <Icon name="check" />
         </span>
       )}
-      <span class={tone === "none" ? "soft" : ""}>{showControls(text)}</span>
+      <span class={tone === "none" ? "soft" : ""}>{text}</span>
     </p>
   );
 }

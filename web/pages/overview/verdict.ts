@@ -1,9 +1,11 @@
+import { isolated } from "../../format/controls.ts";
 import { count } from "../../format/number.ts";
 import { clockTime, dayOf } from "../../parts/chart-text.ts";
 import type { Situation } from "./situation.ts";
 
 /** How things are going, in a sentence or two. */
 export interface Verdict {
+  /** Safe to show as it is. */
   readonly text: string;
   /** `bad`: nothing gets through. */
   readonly tone: "good" | "bad" | "some" | "none";
@@ -25,7 +27,7 @@ export function verdictOf(
   const well = webhooks.filter(({ id }) => !silent.has(id)).length;
   const partly = failing
     .filter(({ id, isOngoing }) => isOngoing && id !== null && !silent.has(id))
-    .map(({ name }) => `${name} fails for some events.`);
+    .map(({ name }) => `${isolated(name)} fails for some events.`);
   if (silent.size === 0) {
     const isAnything = delivered.n > 0 || failed.n > 0 || failing.length > 0 || others > 0;
     // The first attempts may take their 10 s.
@@ -45,8 +47,8 @@ export function verdictOf(
     return { tone, text: `${share}${partly.slice(0, mostNamed).join(" ")}${lost}` };
   }
   const causes = [
-    ...down.map(({ name, downSince }) => `${name} has failed since ${since(downSince ?? nowMs, nowMs)}.`),
-    ...inactive.map(({ name, state }) => `${name} is ${state}.`),
+    ...down.map(({ name, downSince }) => `${isolated(name)} has failed since ${since(downSince ?? nowMs, nowMs)}.`),
+    ...inactive.map(({ name, state }) => `${isolated(name)} is ${state}.`),
     ...partly,
   ];
   const shown = causes.slice(0, mostNamed).join(" ");
@@ -61,7 +63,7 @@ const mostNamed = 3;
 const verb = (webhooks: number): string => (webhooks === 1 ? "delivers" : "deliver");
 
 function allDeliver(webhooks: Situation["webhooks"]): string {
-  if (webhooks.length === 1) return `${webhooks[0]?.name} delivers.`;
+  if (webhooks.length === 1) return `${isolated(webhooks[0]?.name ?? "")} delivers.`;
   return webhooks.length === 2 ? "Both webhooks deliver." : `All ${webhooks.length} webhooks deliver.`;
 }
 

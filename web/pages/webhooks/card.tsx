@@ -1,4 +1,5 @@
 import type { WebhookHealth } from "../../api/types.ts";
+import { isolated } from "../../format/controls.ts";
 import { withoutQuery } from "../../format/shorten.ts";
 import { AttemptButton } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -137,7 +138,7 @@ function Removed({ row, onUndo }: CardProps) {
     <div class="webhook removed">
       <div class="head">
         <p class="what">
-          <del>{withoutQuery(row.name !== "" ? `${row.name} · ${row.url}` : row.url)}</del>
+          <del>{withoutQuery(row.name !== "" ? `${isolated(row.name)} · ${row.url}` : row.url)}</del>
           <span class="soft small">Removed when you save.</span>
         </p>
         <Button onClick={onUndo} aria-label={`Undo, keep ${row.name || row.url}`}>
