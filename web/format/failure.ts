@@ -77,13 +77,13 @@ const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
   },
   webhook_removed: {
     short: "Webhook removed",
-    meaning: "The webhook was removed before the event could be delivered.",
+    meaning: "Whatever was still waiting for it was given up.",
     remedy: "Register it again, then replay.",
     isAboutWebhooks: true,
   },
   webhook_disabled: {
     short: "Webhook disabled",
-    meaning: "The webhook was disabled before the event could be delivered, as it had failed for days or answered 410.",
+    meaning: "It had failed for days or answered 410, and nothing is sent to it until it is enabled.",
     remedy: "Enable it again, then replay.",
     isAboutWebhooks: true,
   },
