@@ -21,6 +21,7 @@ import { findList, openFrom, useHistoryEntry, useReturn } from "./events/left-li
 import { useNews } from "./events/news.ts";
 import { Pager, SearchFurther } from "./events/pager.tsx";
 import { type Listed, type ListedRecord, pairOf } from "./events/record.ts";
+import { replayableUrl, withRemoved } from "./events/removed-webhook.ts";
 import { replayEvent } from "./events/replay-event.ts";
 import { ReplayListed } from "./events/replay-listed.tsx";
 import { Replaying } from "./events/replaying.tsx";
@@ -68,6 +69,7 @@ export function EventsPage() {
     if (isWaitingForFirst) loadNewest();
   }, [isWaitingForFirst]);
 
+  const replayable = replayableUrl(filter, list.records, webhooks.data);
   const apply = (choice: Partial<Filter>) => route(urlOf(choose(filter, choice)));
 
   return (
@@ -86,9 +88,20 @@ export function EventsPage() {
             <ReplayListed filter={filter} listed={{ ...data, records: list.records }} webhooks={webhooks.data} />
           )}
         </PageHead>
-        <Filters filter={filter} webhooks={webhooks.data} seen={seen} onChoose={apply} />
+        <Filters
+          filter={filter}
+          webhooks={withRemoved(webhooks.data, filter.webhook, list.records)}
+          seen={seen}
+          onChoose={apply}
+        />
       </div>
       <Replaying listUrl={urlOf(filter)} onOver={list.loadNewest} />
+      {replayable !== null && (
+        <p class="notice">
+          This webhook was removed, so nothing can be replayed to it. <a href={replayable}>See all that failed</a> to
+          replay it to the registered webhooks.
+        </p>
+      )}
       <section class="panel" aria-label="Events">
         <Shown
           of={list.loaded}
