@@ -87,7 +87,10 @@ export async function readNewest(webhook: string, from: string, signal: AbortSig
   };
 }
 
-const readPage = (state: string, query: { webhook?: string | undefined; from: string; size: number }, signal: AbortSignal) =>
-  call<EventPage>(`/v1/events${state}`, { query: { ...query, payload: false }, signal });
+const readPage = (
+  state: string,
+  query: { webhook?: string | undefined; from: string; size: number },
+  signal: AbortSignal,
+) => call<EventPage>(`/v1/events${state}`, { query: { ...query, payload: false }, signal });
 
 export const totalOf = ({ total, totalIsExact = true }: EventPage): Total => ({ n: total, isExact: totalIsExact });
