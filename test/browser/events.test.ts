@@ -35,7 +35,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     const waiting = await account.ingest({ answer: 503 });
     const delivered = await account.ingest({});
     const page = await openEvents(account, { size });
-    await see(row(page, /Delivered · .+ms · 1 try/));
+    await see(row(page, /Delivered · .+ m?s · 1 try/));
     await see(row(page, /HTTP 503 · .+ms · 2 tries · next in \d+ (min|h)/));
     // By its type, or else by how its payload begins.
     await see(row(page, /HTTP 404 · .+ms · 1 try/).getByText('{"answer":404}', { exact: true }));
@@ -108,12 +108,12 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await see(link.getByText("Waiting", { exact: true }).last());
     const box = await link.boundingBox();
     receiver.answerNow();
-    await see(link.getByText(/Delivered · .+ms · 1 try/));
+    await see(link.getByText(/Delivered · .+ m?s · 1 try/));
     expect(await link.boundingBox()).toEqual(box);
 
     // A list of what waits keeps the row, too, until it is asked again.
     await account.post("/v1/events/replays/all", { replayGroupId: "again" });
-    await see(link.getByText(/Delivered · .+ms · 2 tries/));
+    await see(link.getByText(/Delivered · .+ m?s · 2 tries/));
   });
 
   test("counts what newly failed in a list of failures", async () => {
@@ -180,7 +180,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     receiver.answerAlways(200);
     await page.keyboard.press("r");
     await see(page.getByRole("link", { name: "See the replay" }));
-    await see(row(page, /Delivered · .+ms · 2 tries/));
+    await see(row(page, /Delivered · .+ m?s · 2 tries/));
     receiver.answerAlways(null);
 
     await page.keyboard.press("k");
