@@ -15,6 +15,7 @@ import {
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
+import { type MoveMark, writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { type BackedUp, createBackedUp } from "../support/backed-up.ts";
 import { rowsOf } from "../support/filled-folder.ts";
@@ -31,6 +32,12 @@ beforeAll(async () => {
   backups = join(folder, "backups");
 });
 afterAll(() => world.remove());
+
+function mark(folder: string, role: MoveMark["role"]): void {
+  const client = new Database(join(folder, databaseFile));
+  writeMoveMark(client, { move: "m", role, place: "PostgreSQL at db/postrider" });
+  client.close();
+}
 
 const run: BackedUp["run"] = (...given) => world.run(...given);
 const backUp = (to = `${backups}/`) => world.backUp(to);
@@ -106,6 +113,23 @@ describe("postrider backup", () => {
       err: [`${file} was made, but not verified: the verification was stopped.`],
     });
     expect((await run(["backup", "verify", file])).code).toBe(0);
+  });
+
+  test.each<[MoveMark["role"], string]>([
+    [
+      "left",
+      "was moved to PostgreSQL at db/postrider, and nothing here is of use any more. Try: set POSTRIDER_DATABASE_URL",
+    ],
+    ["arriving", "has not ended. Try: run postrider move again"],
+  ])("of a database that a move has %s is refused, as a start is", async (role, words) => {
+    const moved = join(folder, `moved-${role}`);
+    cpSync(dataDir, moved, { recursive: true });
+    mark(moved, role);
+    const to = join(folder, `of-${role}`);
+    const { code, err } = await run(["backup", to, "--data-dir", moved]);
+    expect(code).toBe(1);
+    expect(err).toContain(words);
+    expect(existsSync(to)).toBe(false);
   });
 
   test("makes the folder that is named if it is not there yet, with a slash at its end or without", async () => {
@@ -284,6 +308,19 @@ describe("postrider restore", () => {
     const { code, out, err } = await run(["backup", "verify", archive]);
     expect(code).toBe(fault === null ? 0 : 1);
     if (fault !== null) expect(`${out}${err}`).toContain(fault);
+  });
+
+  test.each<[MoveMark["role"], string]>([
+    ["left", "its data had been moved to PostgreSQL at db/postrider before it was made"],
+    ["arriving", "the move from PostgreSQL at db/postrider had not ended when it was made"],
+  ])("cannot be relied on when a move had %s: no server starts on it", async (role, words) => {
+    const archive = await repacked(role, (inside) => mark(inside, role));
+    const verified = await run(["backup", "verify", archive]);
+    expect(verified.code).toBe(1);
+    expect(verified.out).toContain(words);
+    const restored = await run(["restore", archive, "--data-dir", join(folder, `restored-${role}`)]);
+    expect(restored.code).toBe(1);
+    expect(restored.err).toContain(words);
   });
 
   test("puts nothing in place of a backup that cannot be relied on", async () => {

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -5,6 +6,8 @@ import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
 import { systemClock as clock } from "../../src/lib/clock.ts";
+import { writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 
@@ -35,6 +38,18 @@ test("postrider compact does not touch what a server has open", async () => {
   const dataDir = openDataDir(folder);
   expect(await compact()).toMatchObject({ code: 1, said: expect.stringMatching(/Try: stop it first\.$/) });
   dataDir.release();
+});
+
+test("postrider compact leaves what was moved elsewhere, as a start does", async () => {
+  openDataDir(folder).release();
+  await openSqliteStore({ dataDir: folder, clock, secondThread: false }).store.close();
+  const client = new Database(join(folder, databaseFile));
+  writeMoveMark(client, { move: "m", role: "left", place: "PostgreSQL at db/postrider" });
+  client.close();
+  expect(await compact()).toMatchObject({
+    code: 1,
+    said: expect.stringMatching(/was moved to PostgreSQL .* Try: set /),
+  });
 });
 
 test("postrider compact makes nothing where no server has run", async () => {

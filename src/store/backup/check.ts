@@ -7,6 +7,7 @@ import { isDamage } from "../sqlite/damage.ts";
 import { findMiscounts } from "../sqlite/examine.ts";
 import { createMasterKeyCheck } from "../sqlite/master-key.ts";
 import { migrations, standingOf } from "../sqlite/migrations.ts";
+import { readMoveMark } from "../sqlite/move-mark.ts";
 import { databaseFile, keepTemporaryFilesIn } from "../sqlite/open.ts";
 import { type Books, compareBooks, readBooks } from "./books.ts";
 
@@ -47,6 +48,7 @@ export function checkCopy(
     return {
       faults: [
         ...(found === schema ? [] : [`the schema is ${found}, and the manifest says ${schema}`]),
+        ...faultsOfMove(client),
         ...orphans.slice(0, mostTold).map(({ table, parent }) => `a row of ${table} has no ${parent}`),
         ...compareBooks(books, readBooks(client)),
         ...(isEarlier ? [] : findMiscounts(client).slice(0, mostTold)),
@@ -60,6 +62,13 @@ export function checkCopy(
   } finally {
     client.close();
   }
+}
+
+/** Earlier releases made backups of what had been left, on which no server starts. */
+function faultsOfMove(client: Database): string[] {
+  const mark = readMoveMark(client);
+  if (mark?.role === "left") return [`its data had been moved to ${mark.place} before it was made`];
+  return mark?.role === "arriving" ? [`the move from ${mark.place} had not ended when it was made`] : [];
 }
 
 function faultsOfKeys(client: Database, [first, ...others]: readonly Uint8Array[]): string[] {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { isDamage } from "../sqlite/damage.ts";
 import { standingOf } from "../sqlite/migrations.ts";
+import { refuseMoved } from "../sqlite/move-mark.ts";
 import { databaseFile } from "../sqlite/open.ts";
 import { leaveLogAlone, waitForLocks } from "../sqlite/pragma.ts";
 import { type Books, readBooks } from "./books.ts";
@@ -40,7 +41,7 @@ const lockByte = 2 ** 30;
  *
  * Only for a process that has no other connection to the file: closing the files that are read here takes away the locks
  * of every connection of the same process.
- * @throws StartupError when there is no database, or it cannot be read
+ * @throws StartupError when there is no database, it cannot be read, or its data was moved elsewhere
  */
 export function openSnapshot(dataDir: string): Snapshot {
   const path = join(dataDir, databaseFile);
@@ -70,6 +71,7 @@ export function openSnapshot(dataDir: string): Snapshot {
     leaveLogAlone(connection);
     // Makes the log and its index, if there are none.
     connection.query("select count(*) from sqlite_schema").get();
+    refuseMoved(connection, path);
     const log = open(`${path}-wal`);
     const index = open(`${path}-shm`);
     const { header, copied } = holdMoment(connection, index);

@@ -5,6 +5,7 @@ import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { syncFolder, unfinished } from "./copy-database.ts";
+import { refuseMoved } from "./move-mark.ts";
 import { databaseFile } from "./open.ts";
 import { realPath } from "./written-by.ts";
 
@@ -41,7 +42,7 @@ const incremental = 2;
  * is changed: if it is killed, the database stays as it was. No server may have the database open.
  *
  * @returns null when it was stopped
- * @throws StartupError with what to do, when there is no database, too little room, or it fails
+ * @throws StartupError with what to do, when there is no database or it was moved, there is too little room, or it fails
  */
 export async function compactDatabase(options: CompactOptions): Promise<Compacted | null> {
   const path = realPath(join(options.dataDir, databaseFile));
@@ -85,6 +86,7 @@ function settle(path: string): { used: number; shrinks: boolean } {
     client.run("pragma busy_timeout = 100");
     const checkpoint = oneOf<{ busy: number }>(client, "pragma wal_checkpoint(truncate)");
     if (checkpoint?.busy) throw new StartupError(`Another program has ${path} open. Try: end it first.`);
+    refuseMoved(client, path);
     const pages = oneOf<{ used: number; mode: number }>(
       client,
       `select (page_count - freelist_count) * page_size as used, auto_vacuum as mode

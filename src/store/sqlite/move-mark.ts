@@ -15,9 +15,12 @@ export interface MoveMark {
   readonly place: string;
 }
 
+/** Its statements are let go at once: an open one would keep its connection, and so the log, from closing. */
 export function readMoveMark(client: Database): MoveMark | null {
-  const hasTable = client.query("select 1 from sqlite_schema where type = 'table' and name = 'move_mark'").get();
-  return hasTable ? client.query<MoveMark, []>("select move, role, place from move_mark").get() : null;
+  using table = client.prepare("select 1 from sqlite_schema where type = 'table' and name = 'move_mark'");
+  if (table.get() === null) return null;
+  using mark = client.prepare<MoveMark, []>("select move, role, place from move_mark");
+  return mark.get();
 }
 
 export function writeMoveMark(client: Database, { move, role, place }: MoveMark): void {
@@ -27,24 +30,36 @@ export function writeMoveMark(client: Database, { move, role, place }: MoveMark)
   })();
 }
 
+/** Why nobody may use a database with this mark, with what to do; null: its data is here. */
+export function refusalOf(mark: MoveMark | null, path: string): string | null {
+  switch (mark?.role) {
+    case undefined:
+    case "leaving":
+      return null;
+    case "left":
+      return (
+        `The data of ${path} was moved to ${mark.place}, and nothing here is of use any more. Try: set POSTRIDER_DATABASE_URL ` +
+        "to that database; to go back with all that it has by now, run postrider move --to sqlite:DIR."
+      );
+    case "arriving":
+      return `The move to ${path} from ${mark.place} has not ended. Try: run postrider move again, which goes on with it.`;
+  }
+}
+
+/** @throws StartupError when the data is elsewhere, with what to do */
+export function refuseMoved(client: Database, path: string): void {
+  const refusal = refusalOf(readMoveMark(client), path);
+  if (refusal !== null) throw new StartupError(refusal);
+}
+
 /**
  * Checks whether a server may use the database. Doing so abandons an unfinished move, since the data here will differ from
  * what was copied.
- * @throws StartupError with what to do
+ * @throws as `refuseMoved`
  */
 export function heedMoveMark(client: Database, path: string): void {
-  const mark = readMoveMark(client);
-  if (mark === null) return;
-  if (mark.role === "leaving") {
-    client.run("drop table move_mark");
-    return;
-  }
-  throw new StartupError(
-    mark.role === "left"
-      ? `The data of ${path} was moved to ${mark.place}, and nothing here is of use any more. Try: set POSTRIDER_DATABASE_URL ` +
-          "to that database; to go back with all that it has by now, run postrider move --to sqlite:DIR."
-      : `The move to ${path} from ${mark.place} has not ended. Try: run postrider move again, which goes on with it.`,
-  );
+  refuseMoved(client, path);
+  client.run("drop table if exists move_mark");
 }
 
 export const begunByEarlier = (place: string) =>
