@@ -18,6 +18,7 @@ import { openDataDir } from "../../src/data-dir.ts";
 import { type MoveMark, writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { type BackedUp, createBackedUp } from "../support/backed-up.ts";
+import { overwritePages, pagesOf } from "../support/damaged-database.ts";
 import { rowsOf } from "../support/filled-folder.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
@@ -130,6 +131,20 @@ describe("postrider backup", () => {
     expect(code).toBe(1);
     expect(err).toContain(words);
     expect(existsSync(to)).toBe(false);
+  });
+
+  test.each([
+    ["backup", "delivery", [["backup"], ["backup", "--verify"]]],
+    ["whatever opens it", "sqlite_schema", [["backup"], ["compact"], ["rotate-key"]]],
+  ])("of a damaged database is refused as a start is: %s, with a page of %s lost", async (_, table, commands) => {
+    const damaged = join(folder, `damaged-${table}`);
+    cpSync(dataDir, damaged, { recursive: true });
+    overwritePages(damaged, pagesOf(damaged, table, "leaf").slice(-1));
+    for (const command of commands) {
+      const { code, err } = await run([...command, "--data-dir", damaged], { POSTRIDER_BACKUP_URL: backups });
+      expect(code).toBe(1);
+      expect(err).toMatch(/The database .* is damaged \(.*\)\. Try: restore it from a backup/);
+    }
   });
 
   test("makes the folder that is named if it is not there yet, with a slash at its end or without", async () => {

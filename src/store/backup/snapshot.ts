@@ -2,10 +2,9 @@ import { constants, Database } from "bun:sqlite";
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
-import { isDamage } from "../sqlite/damage.ts";
 import { standingOf } from "../sqlite/migrations.ts";
 import { refuseMoved } from "../sqlite/move-mark.ts";
-import { databaseFile } from "../sqlite/open.ts";
+import { damageInWords, databaseFile, orDamaged } from "../sqlite/open.ts";
 import { leaveLogAlone, waitForLocks } from "../sqlite/pragma.ts";
 import { type Books, readBooks } from "./books.ts";
 import { isSameHeader, type LogHeader, latestFrames, readFramesCopied, readLogHeader } from "./write-ahead-log.ts";
@@ -15,6 +14,7 @@ export interface Snapshot {
   readonly bytes: number;
   /** How many migrations it has been through. */
   readonly schema: number;
+  /** @throws StartupError when what it counts is damaged */
   books(): Books;
   /** The file that SQLite would have made of it, in order. A chunk is good until the next one is asked for. */
   chunks(): Generator<Uint8Array>;
@@ -82,15 +82,14 @@ export function openSnapshot(dataDir: string): Snapshot {
     return {
       bytes: pageBytes * pages,
       schema: standingOf(connection).schema,
-      books: () => readBooks(connection),
+      books: () => orDamaged(dataDir, () => readBooks(connection)),
       chunks: () => readChunks({ file, log, pageBytes, pages, frames }),
       logBytes: () => fstatSync(log).size,
       close,
     };
   } catch (error) {
     close();
-    if (!isDamage(error)) throw error;
-    throw new StartupError(`The database ${path} is damaged. Try: restore it from an earlier backup.`);
+    throw damageInWords(path, error);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { syncFolder, unfinished } from "./copy-database.ts";
 import { refuseMoved } from "./move-mark.ts";
-import { databaseFile } from "./open.ts";
+import { databaseFile, orDamaged } from "./open.ts";
 import { realPath } from "./written-by.ts";
 
 export interface CompactOptions {
@@ -51,7 +51,7 @@ export async function compactDatabase(options: CompactOptions): Promise<Compacte
   }
   const copy = `${path}.compacted`;
   for (const left of [copy, unfinished(copy)]) rmSync(left, { force: true });
-  const { used, shrinks } = settle(path);
+  const { used, shrinks } = orDamaged(options.dataDir, () => settle(path));
   const bytesBefore = statSync(path).size;
   checkRoom(path, used);
   if (!(await copyAside({ from: path, to: copy }, used, options))) return null;

@@ -130,8 +130,7 @@ export function openDatabase({
     }
   } catch (error) {
     client.close();
-    if (isDamage(error)) throw damaged(path, messageOf(error));
-    throw isDiskFull(error) ? fullDisk(path) : error;
+    throw isDiskFull(error) ? fullDisk(path) : damageInWords(path, error);
   }
   return client;
 }
@@ -152,6 +151,19 @@ const damaged = (path: string, what: string) =>
     `The database ${path} is damaged (${what}). Try: restore it from a backup; ` +
       `without one, what can be read is saved by: sqlite3 ${databaseFile} .recover | sqlite3 recovered.db`,
   );
+
+/** An error that was met in the database; if it is damage, in words and with what to do. */
+export const damageInWords = (path: string, error: unknown): unknown =>
+  isDamage(error) ? damaged(path, messageOf(error)) : error;
+
+/** What `work` on a database returns. @throws StartupError when it runs into damage, and otherwise as it does */
+export function orDamaged<T>(dataDir: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw damageInWords(join(dataDir, databaseFile), error);
+  }
+}
 
 const copiedInVain =
   "The server before this one was killed in the middle of a commit, which Litestream has copied although it never came about: " +
