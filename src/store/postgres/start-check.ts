@@ -19,6 +19,14 @@ export interface ServerFacts {
   readonly settingsLast: boolean;
   /** Whether the deadline that the client requests when it connects is in force. */
   readonly deadlineHolds: boolean;
+  /** Names as they are written in SQL. */
+  readonly database: string;
+  readonly user: string;
+  /** Where new tables go; null: nowhere. */
+  readonly schema: string | null;
+  readonly mayCreateTables: boolean;
+  /** Another user, whose rights this one does not have, and to whom the tables of a Postrider belong. */
+  readonly otherOwner: string | null;
 }
 
 const oldestVersion = 150_000;
@@ -49,6 +57,17 @@ export function problemOf(
   }
   if (facts.encoding !== "UTF8") {
     return `has a database in ${facts.encoding}. Try: create database postrider encoding 'UTF8' template template0.`;
+  }
+  const { database, user, schema, mayCreateTables, otherOwner } = facts;
+  if (!mayCreateTables) {
+    const remedy =
+      schema === null || schema === "public"
+        ? `alter database ${database} owner to ${user}`
+        : `grant create on schema ${schema} to ${user}`;
+    return `does not let the user ${user} create tables. Try: ${remedy}, in psql as its administrator.`;
+  }
+  if (otherOwner !== null) {
+    return `has tables of the user ${otherOwner}, and ${user} may not use them. Try: connect as ${otherOwner}.`;
   }
   if (!facts.settingsLast) {
     return "is behind a pooler that shares connections by transaction. Try: connect directly, or pool by session.";
@@ -114,6 +133,12 @@ async function factsOf({ url, clock }: { url: string; clock: Pick<Clock, "after"
               current_setting('server_encoding') as "encoding",
               extract(epoch from current_setting('statement_timeout')::interval)::float8 * 1000 = $1::float8
                 as "deadlineHolds",
+              quote_ident(current_database()) as "database",
+              quote_ident(current_user) as "user",
+              quote_ident(current_schema()) as "schema",
+              coalesce(has_schema_privilege(current_schema(), 'create'), false) as "mayCreateTables",
+              (select relowner::regrole::text from pg_class
+                where oid = to_regclass('migration') and not pg_has_role(relowner, 'usage')) as "otherOwner",
               set_config('postrider.start_check', 'set', false)`,
       [statementTimeoutMs],
     );

@@ -14,6 +14,11 @@ const sound: ServerFacts = {
   encoding: "UTF8",
   settingsLast: true,
   deadlineHolds: true,
+  database: "relay",
+  user: "clerk",
+  schema: "public",
+  mayCreateTables: true,
+  otherOwner: null,
 };
 
 describe("a server is refused at the start that", () => {
@@ -30,6 +35,17 @@ describe("a server is refused at the start that", () => {
     ["answers before it syncs", { synchronousCommit: "off" }, /synchronous_commit = off.*Try:/],
     ["has another encoding", { encoding: "SQL_ASCII" }, /SQL_ASCII.*Try: create database/],
     ["pools by transaction", { settingsLast: false }, /pooler that shares connections by transaction.*Try:/],
+    [
+      "lets its user create no tables",
+      { mayCreateTables: false },
+      /not let the user clerk create tables\. Try: alter database relay owner to clerk,/,
+    ],
+    [
+      "lets its user create no tables in a schema of their own",
+      { mayCreateTables: false, schema: "hooks" },
+      /Try: grant create on schema hooks to clerk,/,
+    ],
+    ["has tables of another user", { otherOwner: "admin" }, /tables of the user admin.*Try: connect as admin/],
     ["drops the deadline", { deadlineHolds: false }, /statement_timeout.*Try:/],
   ])("%s", (_, change, problem) => {
     expect(problemOf({ ...sound, ...change })).toMatch(problem);
@@ -101,6 +117,38 @@ describeWithPostgres("the check at the start", () => {
     const said = await refusal(url.href);
     expect(said).toMatch(/refuses the user.*Try: correct user and password in POSTRIDER_DATABASE_URL/);
     expect(said).not.toContain("a-secret");
+  });
+
+  /** A user of its own, with the rights that every user has. */
+  async function connectAs(user: string, url: string): Promise<string> {
+    const server = await sharedServer();
+    await administer(server, `create role "${user}" login`);
+    postgres.cleanUpFirst(() => administer(server, `drop role "${user}"`).then(() => {}));
+    const there = new URL(url);
+    there.username = user;
+    return there.href;
+  }
+
+  test("says how a database is given to a user who may create nothing in it, and takes it then", async () => {
+    const url = await postgres.database();
+    const asUser = await connectAs(`clerk-${nameOf(url)}`, url);
+    const said = await refusal(asUser);
+    expect(said).toMatch(
+      /^StartupError: The database at .* does not let the user "clerk-.*" create tables\. Try: alter/,
+    );
+    const remedy = /Try: (.*), in psql/.exec(String(said))?.[1] ?? "";
+    await administer(await sharedServer(), remedy);
+    expect(await refusal(asUser)).toBeNull();
+    await administer(await sharedServer(), `alter database ${nameOf(url)} owner to current_user`);
+  });
+
+  test("says whose the tables are, to a user who may not use them", async () => {
+    const url = await postgres.migrated();
+    const asUser = await connectAs(`heir-${nameOf(url)}`, url);
+    await administer(await sharedServer(), "grant create on schema public to public", nameOf(url));
+    expect(await refusal(asUser)).toMatch(
+      /^StartupError: .* has tables of the user (\w+), and .*Try: connect as \1\.$/,
+    );
   });
 
   test("says that nobody answers", async () => {
