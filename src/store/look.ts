@@ -9,7 +9,9 @@ export interface StoreLook {
     /** An upgrade has begun and has not ended, so nobody can use the store. */
     readonly isHalfway: boolean;
   };
-  /** Only read from a store with this program's schema; otherwise null. */
+  /** Why no server may use it, whatever its schema: its data was moved. It says what to do; null: one may. */
+  readonly refusal: string | null;
+  /** Only read from a store with this program's schema that a server may use; otherwise null. */
   readonly figures: StoreFigures | null;
   /** For a database on a server of its own; otherwise null. */
   readonly server: {

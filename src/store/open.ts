@@ -71,20 +71,20 @@ export async function borrowDatabase(options: BorrowOptions): Promise<BorrowedDa
 
 export type { PagesCheck, StoreLook };
 
+/** Where a store is. */
+export interface StorePlace {
+  readonly dataDir: string;
+  /** Null: in the data directory. */
+  readonly url: string | null;
+  readonly clock: Clock;
+}
+
 /**
  * Looks at a store that a server may have open, without changing anything.
  * @returns null when there is none yet
  * @throws StartupError when it cannot be reached or read, with what to do
  */
-export async function lookAtStore({
-  dataDir,
-  url,
-  clock,
-}: {
-  dataDir: string;
-  url: string | null;
-  clock: Clock;
-}): Promise<StoreLook | null> {
+export async function lookAtStore({ dataDir, url, clock }: StorePlace): Promise<StoreLook | null> {
   if (url === null) return lookAtDatabase(dataDir);
   const { lookAtServer } = await import("./postgres/look.ts");
   return lookAtServer({ url, clock });
@@ -96,8 +96,15 @@ export const storeFiles = (dataDir: string): StorageSizes & { readonly path: str
   path: join(dataDir, databaseFile),
 });
 
-/** See `opensWith`. */
-export const storeOpensWith = (dataDir: string, masterKey: Uint8Array): boolean => opensWith(dataDir, masterKey);
+/** Whether one of these master keys opens what is sealed in a store. @throws when it cannot be read */
+export async function storeOpensWith(
+  { dataDir, url, clock }: StorePlace,
+  masterKeys: readonly Uint8Array[],
+): Promise<boolean> {
+  if (url === null) return masterKeys.some((key) => opensWith(dataDir, key));
+  const postgres = await import("./postgres/look.ts");
+  return postgres.opensWith({ url, clock }, masterKeys);
+}
 
 /** See `checkPages`. */
 export const checkStorePages = (options: { dataDir: string; withinMs: number | null; clock: Clock }) =>

@@ -8,8 +8,10 @@ import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
 import { systemClock as clock } from "../../src/lib/clock.ts";
 import { createVault } from "../../src/lib/vault.ts";
+import { openStore } from "../../src/store/open.ts";
 import type { MigrationProgress } from "../../src/store/sqlite/migration-steps.ts";
 import { migrations } from "../../src/store/sqlite/migrations.ts";
+import { writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
 import { databaseFile, openDatabase } from "../../src/store/sqlite/open.ts";
 import { beginUpgrade, planSnapshot } from "../../src/store/sqlite/pre-migration.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
@@ -17,6 +19,8 @@ import { startConnectProxy } from "../support/connect-proxy.ts";
 import { overwritePages, pagesOf } from "../support/damaged-database.ts";
 import { makeEarlierDatabase } from "../support/earlier-database.ts";
 import { type NameServer, startNameServer } from "../support/name-server.ts";
+import { describeWithOwnServer } from "../support/postgres.ts";
+import { administer, type OwnServer, startDurableServer } from "../support/postgres-server.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp } from "../support/test-app.ts";
 
@@ -132,6 +136,16 @@ describe("postrider doctor without a server", () => {
     }
   });
 
+  test("finds data that was moved elsewhere, and does not count what was left", async () => {
+    const client = new Database(join(folder, databaseFile));
+    writeMoveMark(client, { move: "m", role: "left", place: "PostgreSQL at db/postrider" });
+    client.close();
+    const { code, of } = await doctor(folder);
+    expect(code).toBe(1);
+    expect(of("schema")).toMatchObject({ state: "bad", message: expect.stringContaining("was moved to PostgreSQL") });
+    expect(of("deliveries")).toMatchObject({ state: "warning", message: expect.stringContaining("Not checked") });
+  });
+
   test("finds a damaged page", async () => {
     const client = new Database(join(folder, databaseFile));
     client.run("create table filler (text)");
@@ -171,6 +185,57 @@ describe("postrider doctor without a server", () => {
     const { code, findings } = await doctor(folder, { POSTRIDER_TLS_CERT: "/nonexistent.pem" });
     expect(code).toBe(1);
     expect(findings).toMatchObject([{ check: "settings", state: "bad", remedy: "set both, or neither" }]);
+  });
+});
+
+describeWithOwnServer("postrider doctor on PostgreSQL", () => {
+  let server: OwnServer;
+  beforeAll(async () => {
+    server = await startDurableServer();
+    folder = mkdtempSync(join(tmpdir(), "postrider-doctor-"));
+    openDataDir(folder).release();
+  });
+  afterAll(async () => {
+    await server.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test("tries the master key, and says why where there is none to try", async () => {
+    const shared = { POSTRIDER_DATABASE_URL: server.url("postgres") };
+    expect((await doctor(folder, shared)).of("key")).toMatchObject({
+      state: "ok",
+      message: expect.stringMatching(/no database yet/),
+    });
+    const file = join(folder, "master-key");
+    const vault = createVault(Buffer.from(readFileSync(file, "utf8").trim(), "hex"));
+    await (await openStore({ url: server.url("postgres"), clock, vault })).store.close();
+    expect((await doctor(folder, shared)).of("key")).toMatchObject({
+      state: "ok",
+      message: expect.stringMatching(/opens what is sealed/),
+    });
+
+    writeFileSync(file, "0".repeat(64));
+    const { code, of } = await doctor(folder, shared);
+    expect(code).toBe(1);
+    expect(of("key")).toMatchObject({ state: "bad", message: expect.stringMatching(/does not open with/) });
+
+    await administer(
+      server,
+      "create table move_mark as select 1 as id, 'm' as move, 'left' as role, '/there' as place",
+    );
+    expect((await doctor(folder, shared)).of("schema")).toMatchObject({
+      state: "bad",
+      message: expect.stringMatching(/was moved to \/there/),
+    });
+
+    await server.stop("fast");
+    const away = await doctor(folder, shared);
+    expect(away.of("schema")).toMatchObject({ state: "bad", message: expect.stringMatching(/does not answer/) });
+    for (const check of ["deliveries", "key", "log"])
+      expect(away.of(check)).toMatchObject({
+        state: "warning",
+        message: expect.stringMatching(/Not checked: the database cannot be used/),
+      });
   });
 });
 

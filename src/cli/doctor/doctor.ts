@@ -66,12 +66,13 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     inFile ? know(() => lookThroughPages(dataDir, isDeep, clock)) : { value: null },
     inFile ? lookAtBackups(config, clock) : null,
   ]);
+  const key = await lookAtMasterKey(config, store, clock);
   const nowMs = clock.now();
   const running = "value" in server ? server.value : null;
   const looked = "value" in store ? store.value : null;
   const found: readonly (readonly [check: string, found: Found])[] = [
     ["server", rules.judgeServer(server, looked, version, dataDir)],
-    ["deliveries", rules.judgeDeliveries(nowMs, looked, running)],
+    ["deliveries", rules.judgeDeliveries(nowMs, store, running)],
     [
       "disk",
       "value" in disk
@@ -79,12 +80,12 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
         : bad(`${dataDir} cannot be read (${disk.failure}).`, "name the server's folder with --data-dir"),
     ],
     ["permissions", rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : null)],
-    ["key", rules.judgeKey(inFile ? lookAtMasterKey(config) : null)],
+    ["key", rules.judgeKey(key, store)],
     ["schema", "value" in store ? rules.judgeSchema(looked, running !== null) : badInWords(store.failure)],
     ["database", "value" in pages ? rules.judgePages(pages.value) : badInWords(pages.failure)],
     config.checkpoints === "external"
       ? ["litestream", rules.judgeReplication(lookAtReplication(dataDir))]
-      : ["log", rules.judgeLog(inFile ? lookAtLog(dataDir) : null, looked)],
+      : ["log", rules.judgeLog(inFile ? lookAtLog(dataDir) : null, store)],
     ["backups", rules.judgeBackups(nowMs, backups, !config.localMode)],
     ["clock", rules.judgeClock(nowMs, looked, running)],
     ["dns", rules.judgeDns(dns, !config.localMode)],

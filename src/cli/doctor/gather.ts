@@ -25,6 +25,7 @@ import type {
   PagesFact,
   ReplicationFacts,
   RunningServer,
+  StoreLook,
 } from "./facts.ts";
 import { openersOf } from "./openers.ts";
 import type { DnsFacts } from "./rules.ts";
@@ -122,12 +123,14 @@ export async function lookThroughPages(dataDir: string, isDeep: boolean, clock: 
   return checkStorePages({ dataDir, withinMs: isDeep ? null : quickCheckMs, clock });
 }
 
-/** @returns null when there is no database file, or no readable one: other checks find that */
-export function lookAtMasterKey({
-  dataDir,
-  masterKeyFile,
-}: Pick<Config, "dataDir" | "masterKeyFile">): KeyFacts | null {
-  if (storeFiles(dataDir).databaseBytes === 0) return null;
+/** @returns null when there is no database yet, or no readable one: other checks find that */
+export async function lookAtMasterKey(
+  { dataDir, databaseUrl: url, masterKeyFile }: Pick<Config, "dataDir" | "databaseUrl" | "masterKeyFile">,
+  store: Known<StoreLook | null>,
+  clock: Clock,
+): Promise<KeyFacts | null> {
+  const isThere = url === null ? storeFiles(dataDir).databaseBytes > 0 : "value" in store && store.value !== null;
+  if (!isThere) return null;
   const { current: path, next } = keyFilesOf(dataDir, masterKeyFile);
   // After an interrupted rotation, the next key may already be the database's.
   const there = [path, next].filter((file) => existsSync(file));
@@ -135,7 +138,7 @@ export function lookAtMasterKey({
   const keys = there.map(masterKeyIn).filter((key) => key !== null);
   if (keys.length === 0) return { path, state: "unreadable" };
   try {
-    return { path, state: keys.some((key) => storeOpensWith(dataDir, key)) ? "opens" : "another" };
+    return { path, state: (await storeOpensWith({ dataDir, url, clock }, keys)) ? "opens" : "another" };
   } catch {
     return null;
   }

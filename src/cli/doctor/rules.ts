@@ -83,9 +83,17 @@ export function judgePermissions(exposed: readonly string[] | null): Found {
     : { ...found, message: `${found.message} The same goes for ${others.length} more.` };
 }
 
-/** @param facts null: there is no database file for the key to open */
-export function judgeKey(facts: KeyFacts | null): Found {
-  if (facts === null) return ok("Not checked: there is no database file here that can be read.");
+/** What is not judged for want of a database, whose absence or fault is another check's to judge. */
+function withoutDatabase(store: Known<StoreLook | null>): Found {
+  if ("value" in store && store.value === null) return ok("There is no database yet.");
+  return warning("Not checked: the database cannot be used at present.", onceSchemaIsRight);
+}
+
+const onceSchemaIsRight = "do what schema says, and run postrider doctor again";
+
+/** @param facts null: there is no database that can be read, for the key to open */
+export function judgeKey(facts: KeyFacts | null, store: Known<StoreLook | null>): Found {
+  if (facts === null) return withoutDatabase(store);
   const { path, state } = facts;
   if (state === "opens") return ok("The master key opens what is sealed in the database.");
   if (state === "missing") {
@@ -102,7 +110,7 @@ export function judgeKey(facts: KeyFacts | null): Found {
   }
   return bad(
     `What is sealed in the database does not open with ${path}.`,
-    "put back the key that the database was written with: it is in the same backup, unless it was kept elsewhere",
+    "put back the key that the database was written with: another server of it has it, or the same backup, unless it was kept elsewhere",
   );
 }
 
@@ -129,7 +137,8 @@ export function judgeClock(nowMs: number, store: StoreLook | null, server: Runni
       "let a time server set both machines (timedatectl set-ntp true); a clock that jumped is followed after ten minutes",
     );
   }
-  return ok(`It is ${formatIso(nowMs)}, and nothing stored is ahead of it.`);
+  const stored = store?.figures ? "and nothing stored is ahead of it" : "and nothing stored was compared with it";
+  return ok(`It is ${formatIso(nowMs)}, ${stored}.`);
 }
 
 export interface DnsFacts {
@@ -195,6 +204,7 @@ export function judgeSchema(store: StoreLook | null, isRunning: boolean): Found 
   if (store === null) return ok("There is no database yet; the first start makes it.");
   const { backend } = store;
   const { found, known, isHalfway } = store.schema;
+  if (store.refusal !== null) return badInWords(store.refusal);
   if (found > known) {
     return bad(
       `${backend}: schema ${found}, but this version knows only ${known}.`,
@@ -240,8 +250,8 @@ const usualLogBytes = 64 * 2 ** 20;
 const oldSnapshotSeconds = 600;
 
 /** @param log null: SQLite is not used */
-export function judgeLog(log: LogFacts | null, store: StoreLook | null): Found {
-  const snapshot = store?.server?.oldestSnapshotSeconds;
+export function judgeLog(log: LogFacts | null, store: Known<StoreLook | null>): Found {
+  const snapshot = "value" in store ? store.value?.server?.oldestSnapshotSeconds : undefined;
   if (snapshot !== undefined) {
     if (snapshot < oldSnapshotSeconds) return ok("No long transaction holds back the database's vacuum.");
     return warning(
@@ -250,7 +260,7 @@ export function judgeLog(log: LogFacts | null, store: StoreLook | null): Found {
         "order by xact_start; then pg_terminate_backend(pid)",
     );
   }
-  if (log === null) return ok("There is no log yet.");
+  if (log === null) return withoutDatabase(store);
   if (log.bytes <= usualLogBytes) return ok(`The write-ahead log takes ${formatBytes(log.bytes)}.`);
   const openers = log.openedBy.map(({ pid, name }) => `${name} (process ${pid})`).join(", ");
   return warning(
@@ -322,10 +332,10 @@ const veryLateMs = hourMs;
  *   paused                  warning
  *   due for 5 min, 1 h      warning, bad
  */
-export function judgeDeliveries(nowMs: number, store: StoreLook | null, server: RunningServer | null): Found {
-  const stored = store?.figures ?? null;
+export function judgeDeliveries(nowMs: number, store: Known<StoreLook | null>, server: RunningServer | null): Found {
+  const stored = "value" in store ? (store.value?.figures ?? null) : null;
   const waiting = server?.queue?.waiting ?? stored?.waiting ?? null;
-  if (waiting === null) return ok("Not checked: there is no database that this version can read.");
+  if (waiting === null) return withoutDatabase(store);
   const oldestDueAt = stored?.oldestDueAt ?? null;
   const dueMs = server?.queue ? (server.queue.oldestDueMs ?? 0) : oldestDueAt === null ? 0 : nowMs - oldestDueAt;
   const since = `${waiting} waiting${dueMs > 0 ? `, the oldest due for ${formatDuration(dueMs)}` : ""}`;

@@ -1,9 +1,12 @@
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
+import { createVault } from "../../lib/vault.ts";
 import type { StoreFigures, StoreLook } from "../look.ts";
 import { oldestSnapshotSeconds } from "./figures.ts";
+import { createMasterKeyCheck } from "./master-key.ts";
 import { migrations } from "./migrations.ts";
+import { readMoveMark, refusalOf } from "./move-mark.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { readQueueDepth } from "./queue.ts";
 import { addressOf, checkServer, type StartCheckOptions } from "./start-check.ts";
@@ -30,10 +33,12 @@ export async function lookAtServer({ url, clock, ...check }: StartCheckOptions):
     const [counted] = await pool.read<{ found: number }>("select count(*)::int as found from migration");
     // Each migration is a transaction, and servers of an earlier release run on what it has made.
     const schema = { found: counted?.found ?? 0, known: migrations.length, isHalfway: false };
+    const refusal = refusalOf(await readMoveMark(pool));
     return {
       backend: `PostgreSQL ${row.version} at ${addressOf(url)}`,
       schema,
-      figures: schema.found === schema.known ? await figuresOf(pool) : null,
+      refusal,
+      figures: schema.found === schema.known && refusal === null ? await figuresOf(pool) : null,
       server: { clockMs: row.clockMs, oldestSnapshotSeconds: await oldestSnapshotSeconds(pool) },
     };
   } catch (error) {
@@ -42,6 +47,30 @@ export async function lookAtServer({ url, clock, ...check }: StartCheckOptions):
     );
   } finally {
     await pool.close();
+  }
+}
+
+/** Whether one of these master keys opens what is sealed in the database. @throws as a read of the pool does */
+export async function opensWith(
+  { url, clock }: Pick<StartCheckOptions, "url" | "clock">,
+  masterKeys: readonly Uint8Array[],
+): Promise<boolean> {
+  const pool = createPool({ url, clock, size: 1 });
+  try {
+    for (const key of masterKeys) if (await isKeyOf(pool, key)) return true;
+    return false;
+  } finally {
+    await pool.close();
+  }
+}
+
+async function isKeyOf(pool: Pool, masterKey: Uint8Array): Promise<boolean> {
+  try {
+    await createMasterKeyCheck(createVault(masterKey)).verify(pool);
+    return true;
+  } catch (error) {
+    if (error instanceof StartupError) return false;
+    throw error;
   }
 }
 

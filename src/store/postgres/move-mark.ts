@@ -31,6 +31,22 @@ export async function writeMoveMark(tx: Transaction, { move, role, place }: Move
   );
 }
 
+/** Why no node may use a database with this mark, with what to do; null: its data is here. */
+export function refusalOf(mark: MoveMark | null): string | null {
+  switch (mark?.role) {
+    case undefined:
+    case "leaving":
+      return null;
+    case "left":
+      return (
+        `The data of this database was moved to ${mark.place}, and nothing here is of use any more. Try: start without ` +
+        `POSTRIDER_DATABASE_URL, and with POSTRIDER_DATA_DIR=${mark.place}.`
+      );
+    case "arriving":
+      return `The move from ${mark.place} to this database has not ended. Try: run postrider move again, which goes on with it.`;
+  }
+}
+
 /**
  * Whether a node may use this database. It abandons an unfinished move, since what is here will now differ from what was
  * copied.
@@ -38,15 +54,7 @@ export async function writeMoveMark(tx: Transaction, { move, role, place }: Move
  */
 export async function heedMoveMark(pool: Pool): Promise<void> {
   const mark = await readMoveMark(pool);
-  if (mark === null) return;
-  if (mark.role === "leaving") {
-    await pool.write("drop table if exists move_mark");
-    return;
-  }
-  throw new StartupError(
-    mark.role === "left"
-      ? `The data of this database was moved to ${mark.place}, and nothing here is of use any more. Try: start without ` +
-          `POSTRIDER_DATABASE_URL, and with POSTRIDER_DATA_DIR=${mark.place}.`
-      : `The move from ${mark.place} to this database has not ended. Try: run postrider move again, which goes on with it.`,
-  );
+  const refusal = refusalOf(mark);
+  if (refusal !== null) throw new StartupError(refusal);
+  if (mark !== null) await pool.write("drop table if exists move_mark");
 }

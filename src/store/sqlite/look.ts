@@ -11,6 +11,7 @@ import type { StoreFigures, StoreLook } from "../look.ts";
 import { isDamage } from "./damage.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { migrations, standingOf } from "./migrations.ts";
+import { readMoveMark, refusalOf } from "./move-mark.ts";
 import { databaseFile, sqliteVersion } from "./open.ts";
 import { waitForLocks } from "./pragma.ts";
 import { hasBegun } from "./pre-migration.ts";
@@ -41,11 +42,13 @@ export function lookAtDatabase(dataDir: string): StoreLook | null {
     const standing = standingOf(client);
     const { schema, statements } = standing;
     const found = statements > 0 ? schema + 1 : schema;
+    const refusal = refusalOf(readMoveMark(client), path);
     const isHalfway = schema < migrations.length && hasBegun(client, standing);
     return {
       backend: `SQLite ${sqliteVersion(client)}`,
       schema: { found, known: migrations.length, isHalfway },
-      figures: schema === migrations.length && statements === 0 ? figuresOf(client) : null,
+      refusal,
+      figures: schema === migrations.length && statements === 0 && refusal === null ? figuresOf(client) : null,
       server: null,
     };
   } catch (error) {

@@ -17,10 +17,15 @@ const server = (given: Partial<RunningServer> = {}): RunningServer => ({
 });
 
 const store = (given: Partial<StoreLook> = {}): StoreLook => ({
-  ...{ backend: "SQLite 3.51.3", schema: { found: 29, known: 29, isHalfway: false }, server: null },
+  ...{ backend: "SQLite 3.51.3", schema: { found: 29, known: 29, isHalfway: false }, refusal: null, server: null },
   figures: { newestEventAt: now - minute, waiting: 0, oldestDueAt: null },
   ...given,
 });
+
+const looked = (given: Partial<StoreLook> = {}): Known<StoreLook | null> => ({ value: store(given) });
+const noStore: Known<StoreLook | null> = { value: null };
+const awayStore: Known<StoreLook | null> = { failure: "It does not answer. Try: check it." };
+const moved = { refusal: "The data was moved to /b. Try: start there.", figures: null };
 
 const older = { schema: { found: 7, known: 29, isHalfway: false } };
 const newer = { schema: { found: 30, known: 29, isHalfway: false } };
@@ -83,18 +88,25 @@ const rows: readonly Row[] = [
     "A is open. The same goes for 1 more.",
   ],
 
-  ["a database without a key to look at", () => rules.judgeKey(null), "ok", "no database file"],
+  ["no database for the key to open", () => rules.judgeKey(null, noStore), "ok", "There is no database yet"],
+  ["a database on which no key can be tried", () => rules.judgeKey(null, awayStore), "warning", "Not checked"],
   [
     "a key that opens",
-    () => rules.judgeKey({ path: "/data/master-key", state: "opens" }),
+    () => rules.judgeKey({ path: "/data/master-key", state: "opens" }, looked()),
     "ok",
     "opens what is sealed",
   ],
-  ["another key", () => rules.judgeKey({ path: "/k", state: "another" }), "bad", "does not open with /k"],
-  ["no key", () => rules.judgeKey({ path: "/k", state: "missing" }), "bad", "There is no /k"],
-  ["a key that is none", () => rules.judgeKey({ path: "/k", state: "unreadable" }), "bad", "/k cannot be read, or"],
+  ["another key", () => rules.judgeKey({ path: "/k", state: "another" }, looked()), "bad", "does not open with /k"],
+  ["no key", () => rules.judgeKey({ path: "/k", state: "missing" }, looked()), "bad", "There is no /k"],
+  [
+    "a key that is none",
+    () => rules.judgeKey({ path: "/k", state: "unreadable" }, looked()),
+    "bad",
+    "/k cannot be read, or",
+  ],
 
   ["a clock that is right", () => rules.judgeClock(now, store(), server()), "ok", "2026-03-01T12:00:00.000Z"],
+  ["a clock and nothing to compare", () => rules.judgeClock(now, null, null), "ok", "nothing stored was compared"],
   [
     "a clock behind the ids",
     () =>
@@ -135,6 +147,7 @@ const rows: readonly Row[] = [
   ["this schema", () => rules.judgeSchema(store(), true), "ok", "schema 29, which this version uses"],
   ["an older schema", () => rules.judgeSchema(store(older), false), "warning", "upgrades it to 29"],
   ["a schema halfway", () => rules.judgeSchema(store(halfway), false), "bad", "upgrade to schema 29 has begun and not"],
+  ["data that was moved", () => rules.judgeSchema(store(moved), false), "bad", "was moved to /b"],
   ["a newer schema", () => rules.judgeSchema(store(newer), false), "bad", "knows only 29"],
 
   ["whole pages", () => rules.judgePages({ kind: "whole" }), "ok", "whole"],
@@ -143,18 +156,21 @@ const rows: readonly Row[] = [
   ["damage", () => rules.judgePages({ kind: "damaged", fault: "page 7" }), "bad", "(page 7)"],
   ["a disk that fails", () => rules.judgePages({ kind: "failed", fault: "disk I/O error" }), "bad", "disk I/O error"],
 
-  ["a short log", () => rules.judgeLog(log, store()), "ok", "4 MiB"],
-  ["a long log", () => rules.judgeLog({ ...log, bytes: 100 * mib }, store()), "warning", "has grown to 100 MiB"],
+  ["a short log", () => rules.judgeLog(log, looked()), "ok", "4 MiB"],
+  ["a long log", () => rules.judgeLog({ ...log, bytes: 100 * mib }, looked()), "warning", "has grown to 100 MiB"],
   [
     "a long log and who has it open",
-    () => rules.judgeLog({ ...log, bytes: 100 * mib, openedBy: [{ pid: 7, name: "sqlite3" }] }, store()),
+    () => rules.judgeLog({ ...log, bytes: 100 * mib, openedBy: [{ pid: 7, name: "sqlite3" }] }, looked()),
     ...(["warning", "it is open in sqlite3 (process 7)"] as const),
   ],
   [
     "an old snapshot",
-    () => rules.judgeLog(null, store({ server: { clockMs: now, oldestSnapshotSeconds: 700 } })),
+    () => rules.judgeLog(null, looked({ server: { clockMs: now, oldestSnapshotSeconds: 700 } })),
     ...(["warning", "open for 11 min 40 s"] as const),
   ],
+
+  ["no log yet", () => rules.judgeLog(null, noStore), "ok", "no database yet"],
+  ["a database server that is away", () => rules.judgeLog(null, awayStore), "warning", "Not checked"],
 
   ["a log that Litestream copies", () => rules.judgeReplication(replication), "ok", "Litestream's to copy"],
   ["no database yet", () => rules.judgeReplication(null), "ok", "nothing to replicate"],
@@ -198,29 +214,31 @@ const rows: readonly Row[] = [
     ...(["bad", "The latest verification of a backup failed (1 h ago): no room"] as const),
   ],
 
-  ["nothing that waits", () => rules.judgeDeliveries(now, store(), server()), "ok", "0 waiting."],
+  ["nothing that waits", () => rules.judgeDeliveries(now, looked(), server()), "ok", "0 waiting."],
   [
     "paused deliveries",
-    () => rules.judgeDeliveries(now, store(), server({ paused: ["deliveries"] })),
+    () => rules.judgeDeliveries(now, looked(), server({ paused: ["deliveries"] })),
     ...(["warning", "paused"] as const),
   ],
   [
     "late deliveries",
-    () => rules.judgeDeliveries(now, store(), server({ queue: { waiting: 3, oldestDueMs: 6 * minute } })),
+    () => rules.judgeDeliveries(now, looked(), server({ queue: { waiting: 3, oldestDueMs: 6 * minute } })),
     ...(["warning", "3 waiting, the oldest due for 6 min"] as const),
   ],
   [
     "very late deliveries",
-    () => rules.judgeDeliveries(now, store(), server({ queue: { waiting: 3, oldestDueMs: 2 * hour } })),
+    () => rules.judgeDeliveries(now, looked(), server({ queue: { waiting: 3, oldestDueMs: 2 * hour } })),
     ...(["bad", "due for 2 h"] as const),
   ],
   [
     "deliveries that wait for a server",
     () =>
-      rules.judgeDeliveries(now, store({ figures: { newestEventAt: 0, waiting: 3, oldestDueAt: now - hour } }), null),
+      rules.judgeDeliveries(now, looked({ figures: { newestEventAt: 0, waiting: 3, oldestDueAt: now - hour } }), null),
     ...(["warning", "and no server runs"] as const),
   ],
-  ["a store that cannot be read", () => rules.judgeDeliveries(now, null, null), "ok", "Not checked"],
+  ["no database with deliveries", () => rules.judgeDeliveries(now, noStore, null), "ok", "no database yet"],
+  ["deliveries out of reach", () => rules.judgeDeliveries(now, awayStore, null), "warning", "Not checked"],
+  ["deliveries that were moved", () => rules.judgeDeliveries(now, looked(moved), null), "warning", "Not checked"],
 
   ["no mail", () => rules.judgeMail(null), "ok", "Not set up"],
   ["mail without the operator's address", () => rules.judgeMail({ operators: [] }), "warning", "nobody is warned"],
