@@ -250,6 +250,27 @@ test("postrider doctor asks the server that runs, and reads its database beside 
   await server.stop();
 });
 
+test("postrider doctor finds a server that does not accept events, and one that was killed", async () => {
+  const server = await startTestApp({ env: { POSTRIDER_MIN_FREE_DISK: "900000GiB" } });
+  const { code, of } = await doctor(server.dataDir);
+  expect(code).toBe(1);
+  expect(of("server")).toMatchObject({ state: "bad", message: expect.stringMatching(/not accept events: The disk/) });
+  await server.stop();
+
+  const dataDir = mkdtempSync(join(tmpdir(), "postrider-doctor-"));
+  openDataDir(dataDir).release();
+  const ended = Bun.spawnSync(["true"]).pid;
+  writeFileSync(join(dataDir, "server.json"), JSON.stringify({ pid: ended, url: "http://127.0.0.1:1" }), {
+    mode: 0o600,
+  });
+  expect((await doctor(dataDir)).of("server")).toMatchObject({
+    state: "bad",
+    message: expect.stringContaining(`(process ${ended}) ended without shutting down`),
+    remedy: expect.stringContaining("start it"),
+  });
+  rmSync(dataDir, { recursive: true });
+});
+
 test("postrider doctor makes and judges nothing where there is nothing", async () => {
   const { code, of } = await doctor("/nonexistent/postrider");
   expect([code, of("disk")?.state]).toEqual([1, "bad"]);

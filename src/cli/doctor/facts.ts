@@ -11,6 +11,8 @@ export interface RunningServer {
   readonly version: string;
   readonly nowMs: number;
   readonly uptimeMs: number;
+  /** Why it does not accept events; null: it does. */
+  readonly notReady: string | null;
   readonly paused: readonly string[];
   /** Null: the database did not answer in time. */
   readonly queue: { readonly waiting: number; readonly oldestDueMs: number | null } | null;

@@ -6,10 +6,11 @@ import * as v from "valibot";
 import { parseHistory } from "../../backup/history.ts";
 import { locate } from "../../backup/locate.ts";
 import type { Config } from "../../config.ts";
-import { readBackupNotesIn } from "../../data-dir.ts";
+import { readBackupNotesIn, readServerFile } from "../../data-dir.ts";
 import { createResolver } from "../../delivery/network/resolver.ts";
 import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
 import { createTunnels } from "../../delivery/network/tunnel.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
@@ -50,18 +51,24 @@ const statusModel = v.object({
   storage: v.object({ bytes_per_event: v.nullable(v.number()) }),
 });
 
-/** @returns null when no server is running @throws StartupError when one does not answer as it should */
+/** @returns null when no server is running @throws StartupError when one died, or does not answer as it should */
 export async function askServer(dataDir: string): Promise<RunningServer | null> {
   const server = runningServer(dataDir);
-  if (server === null) return null;
-  const answer = await createOperatorClient(dataDir).send("GET", "/operator/status");
-  const status = v.parse(statusModel, answer);
+  if (server === null) {
+    refuseKilled(dataDir);
+    return null;
+  }
+  const { send } = createOperatorClient(dataDir);
+  const readiness = know(() => send("GET", "/readyz"));
+  const status = v.parse(statusModel, await send("GET", "/operator/status"));
+  const ready = await readiness;
   const nowMs = Date.parse(status.now);
   const oldestDue = status.queue?.oldest_due_seconds ?? null;
   return {
     url: server.url,
     version: status.version,
     nowMs,
+    notReady: "failure" in ready ? ready.failure : null,
     uptimeMs: nowMs - Date.parse(status.started_at),
     paused: status.paused,
     queue: status.queue && {
@@ -71,6 +78,16 @@ export async function askServer(dataDir: string): Promise<RunningServer | null> 
     eventsSinceStart: status.since_start.events,
     bytesPerEvent: status.storage.bytes_per_event,
   };
+}
+
+/** A server that ends takes its file along. */
+function refuseKilled(dataDir: string): void {
+  const left = readServerFile(dataDir);
+  if (left === null) return;
+  throw new StartupError(
+    `The server of ${dataDir} (process ${left.pid}) ended without shutting down, and none has come up since. ` +
+      "Try: start it, and see in the system's log what ended it; what it accepted is stored.",
+  );
 }
 
 /** @throws the system's error, for example when there is no such folder */

@@ -28,8 +28,11 @@ export function judgeServer(
   if ("failure" in server) return badInWords(server.failure);
   if (server.value === null)
     return ok(`No server is running on ${folder}; what only a running server can tell is not checked.`);
-  const { url, version: its, uptimeMs } = server.value;
+  const { url, version: its, uptimeMs, notReady } = server.value;
   const words = `${url} has been running for ${formatDuration(uptimeMs)}`;
+  if (notReady !== null) {
+    return bad(`${words}, but does not accept events: ${notReady}`, "look at the other checks, and into its log");
+  }
   if (its === version) return ok(`${words}, version ${its}.`);
   return warning(`${words}, version ${its}; this program is ${version}.`, wayTo(store));
 }
@@ -48,8 +51,12 @@ const upgradeRemedy =
 const telltaleMs = hourMs;
 const soonMs = 7 * dayMs;
 
+/** Without this much there is no room for a commit, even where the floor is lower. */
+const fullBytes = 2 ** 20;
+
 /**
  *   free < floor            bad: events are refused
+ *   free < 1 MiB            bad: nothing can be stored
  *   full within 7 days      warning        (at the rate since the server started, if it has run for an hour)
  *   free < 2 × floor        warning
  */
@@ -59,6 +66,7 @@ export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: 
   if (freeBytes < floorBytes) {
     return bad(`${free}, below the floor of ${formatBytes(floorBytes)}: no events are accepted.`, remedy);
   }
+  if (freeBytes < fullBytes) return bad(`${free}: the disk is full, and nothing can be stored.`, remedy);
   const bytesPerMs =
     server === null || server.bytesPerEvent === null || server.uptimeMs < telltaleMs
       ? 0
@@ -74,7 +82,7 @@ export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: 
 
 /** @param exposed sentences with "Try:"; null: there is no data directory that can be read */
 export function judgePermissions(exposed: readonly string[] | null): Found {
-  if (exposed === null) return ok("Not checked, because the data directory cannot be read.");
+  if (exposed === null) return warning("Not checked: the data directory cannot be read.", "do what disk says");
   const [first, ...others] = exposed;
   if (first === undefined) return ok("The data directory and what is in it belong to one user alone.");
   const found = badInWords(first);

@@ -11,7 +11,7 @@ const mib = 2 ** 20;
 const gib = 2 ** 30;
 
 const server = (given: Partial<RunningServer> = {}): RunningServer => ({
-  ...{ url: "http://127.0.0.1:8080", version: "1.2.0", nowMs: now, uptimeMs: day, paused: [] },
+  ...{ url: "http://127.0.0.1:8080", version: "1.2.0", nowMs: now, uptimeMs: day, notReady: null, paused: [] },
   ...{ queue: { waiting: 0, oldestDueMs: null }, eventsSinceStart: 0, bytesPerEvent: null },
   ...given,
 });
@@ -58,10 +58,20 @@ const rows: readonly Row[] = [
   ["no server", () => judgedServer({ value: null }), "ok", "No server is running on /data"],
   ["a server", () => judgedServer({ value: server() }), "ok", "running for 1 d, version 1.2.0"],
   ["another version", () => judgedServer({ value: server({ version: "1.1.0" }) }), "warning", "this program is 1.2.0"],
+  [
+    "a server that is not ready",
+    () => judgedServer({ value: server({ notReady: "The disk is almost full." }) }),
+    ...(["bad", "running for 1 d, but does not accept events: The disk is almost full."] as const),
+  ],
   ["a mute server", () => judgedServer({ failure: "Mute. Try: its log." }), "bad", "Mute."],
 
   ["a disk with room", () => rules.judgeDisk(disk, server()), "ok", "20 GiB free at /data; the floor is 256 MiB"],
   ["a full disk", () => rules.judgeDisk({ ...disk, freeBytes: mib }, null), "bad", "no events are accepted"],
+  [
+    "a full disk without a floor",
+    () => rules.judgeDisk({ ...disk, freeBytes: 0, floorBytes: 0 }, null),
+    ...(["bad", "0 B free at /data: the disk is full, and nothing can be stored"] as const),
+  ],
   ["a disk near its floor", () => rules.judgeDisk({ ...disk, freeBytes: 500 * mib }, null), "warning", "500 MiB free"],
   [
     "a disk that lasts for days",
@@ -79,7 +89,7 @@ const rows: readonly Row[] = [
     ...(["ok", "20 GiB free at /data; the"] as const),
   ],
 
-  ["files that cannot be seen", () => rules.judgePermissions(null), "ok", "Not checked"],
+  ["files that cannot be seen", () => rules.judgePermissions(null), "warning", "Not checked"],
   ["closed files", () => rules.judgePermissions([]), "ok", "one user alone"],
   [
     "open files",
