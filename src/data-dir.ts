@@ -21,6 +21,7 @@ import {
   writePrivate,
 } from "./private-files.ts";
 import {
+  formerMasterKeyFile,
   nextMasterKeyFile,
   operatorTokenDigits,
   operatorTokenFile,
@@ -40,6 +41,7 @@ const backupsFile = "backups.json";
 const ownFiles: readonly string[] = [
   ownMasterKeyFile,
   nextMasterKeyFile,
+  formerMasterKeyFile,
   sessionSecretFile,
   operatorTokenFile,
   lockFile,
@@ -175,7 +177,7 @@ export function openDataDir(
         }
       },
       rotateOperatorToken: () => writeOperatorToken(path),
-      masterKeyFiles: masterKeyFilesOf(path, place.masterKeyFile),
+      masterKeyFiles: masterKeyFilesOf(path, place.masterKeyFile, place.isShared),
       shareSecrets({ sessionSecret, operatorToken }) {
         writePrivate(path, sessionSecretFile, `${sessionSecret}\n`, true);
         writePrivate(path, operatorTokenFile, `${operatorToken}\n`, true);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs";
+import { existsSync, readFileSync, renameSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { MasterKeyFiles } from "./home.ts";
@@ -16,22 +16,29 @@ import { masterKeyFile as ownMasterKeyFile } from "./secrets.ts";
 export interface KeyFiles {
   readonly current: string;
   readonly next: string;
-  /** For a key elsewhere, which is in no backup: where the previous one is kept. Null: it is not kept. */
+  /** Where the previous one is kept, for earlier backups. Null: it is in them. */
   readonly former: string | null;
+  /** Others put keys there, and may do so in their own way. */
+  readonly isElsewhere: boolean;
 }
 
-export function keyFilesOf(dataDir: string, masterKeyFile: string | null): KeyFiles {
-  const current = masterKeyFile === null ? join(resolve(dataDir), ownMasterKeyFile) : resolve(masterKeyFile);
-  return { current, next: `${current}.next`, former: masterKeyFile === null ? null : `${current}.before` };
+/** @param isShared the database is in PostgreSQL, whose backups do not have the key */
+export function keyFilesOf(dataDir: string, masterKeyFile: string | null, isShared = false): KeyFiles {
+  const isElsewhere = masterKeyFile !== null;
+  const current = isElsewhere ? resolve(masterKeyFile) : join(resolve(dataDir), ownMasterKeyFile);
+  const isInBackups = !isElsewhere && !isShared;
+  return { current, next: `${current}.next`, former: isInBackups ? null : formerKeyFileOf(current), isElsewhere };
 }
+
+export const formerKeyFileOf = (current: string): string => `${current}.before`;
 
 export const parseMasterKey = (text: string): Buffer | null =>
   /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : null;
 
 /** The key of a rotation that has begun; null: none has. @throws StartupError when the file is not a key of ours */
-export function readNextKey({ next, former }: KeyFiles, warn: (message: string) => void): Buffer | null {
+export function readNextKey({ next, isElsewhere }: KeyFiles, warn: (message: string) => void): Buffer | null {
   if (!existsSync(next)) return null;
-  const key = parseMasterKey((former === null ? readOwn(next, warn) : readElsewhere(next, warn)).trim());
+  const key = parseMasterKey((isElsewhere ? readElsewhere(next, warn) : readOwn(next, warn)).trim());
   if (key !== null) return key;
   throw new StartupError(`${next} does not contain 64 hexadecimal digits. Try: remove it; nothing is sealed with it.`);
 }
@@ -62,7 +69,7 @@ export function makeNextKey(files: KeyFiles, warn: (message: string) => void): B
 
 /** Replaces the key in use by the next one. @throws the system's error when that fails */
 export function promoteNextKey({ current, next, former }: KeyFiles): void {
-  if (former !== null) copyFileSync(current, former);
+  if (former !== null) writePrivate(dirname(former), basename(former), readFileSync(current, "utf8"), true);
   renameSync(next, current);
   syncFolder(dirname(current));
 }
@@ -77,8 +84,8 @@ function readCurrentKey({ current }: KeyFiles): Buffer | null {
 }
 
 /** The same files, for a running server. */
-export function masterKeyFilesOf(dataDir: string, masterKeyFile: string | null): MasterKeyFiles {
-  const files = keyFilesOf(dataDir, masterKeyFile);
+export function masterKeyFilesOf(dataDir: string, masterKeyFile: string | null, isShared: boolean): MasterKeyFiles {
+  const files = keyFilesOf(dataDir, masterKeyFile, isShared);
   const { current, next } = files;
   return {
     ...{ current, next },

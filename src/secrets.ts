@@ -6,6 +6,8 @@ export const sessionSecretFile = "session-secret";
 export const operatorTokenFile = "operator-token";
 /** While the key is being replaced: the one that will take its place. */
 export const nextMasterKeyFile = `${masterKeyFile}.next`;
+/** After that, where no backup contains the key: the one that earlier backups need. */
+export const formerMasterKeyFile = `${masterKeyFile}.before`;
 export const secretFiles: readonly string[] = [masterKeyFile, nextMasterKeyFile, sessionSecretFile, operatorTokenFile];
 
 /** What the program knows and nobody else does, wherever it is kept. */

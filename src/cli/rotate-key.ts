@@ -1,9 +1,10 @@
+import { existsSync } from "node:fs";
 import { loadConfig } from "../config.ts";
 import { openDataDir } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { type Clock, sleep, systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
-import { keyFilesOf, makeNextKey, promoteNextKey } from "../master-key-file.ts";
+import { formerKeyFileOf, keyFilesOf, makeNextKey, promoteNextKey } from "../master-key-file.ts";
 import { sealedContexts } from "../sealed-contexts.ts";
 import { outlivingSecrets } from "../secrets.ts";
 import { rotateStoreKey, sealingOfStore, storeFits } from "../store/open.ts";
@@ -124,7 +125,9 @@ function tell({ resealed, damaged }: Pick<Standing, "resealed" | "damaged">, fil
   }
   io.out(`The master key was replaced, and the new one is in ${file}; ${counted(resealed, "value")} resealed.`);
   if (damaged > 0) io.err(`${counted(damaged, "damaged value")} left as before: the old key did not open them either.`);
-  io.out("Earlier backups still need the old key. Try: make a new backup now.");
+  const former = formerKeyFileOf(file);
+  const whereabouts = existsSync(former) ? `, which is in ${former}` : "";
+  io.out(`Earlier backups still need the old key${whereabouts}. Try: make a new backup now.`);
 }
 
 const anotherSchema =

@@ -1,6 +1,16 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cardContext } from "../../src/billing/card-vault.ts";
@@ -9,7 +19,7 @@ import { runCommand } from "../../src/cli/run.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createVault } from "../../src/lib/vault.ts";
-import { keyFilesOf, makeNextKey } from "../../src/master-key-file.ts";
+import { keyFilesOf, makeNextKey, promoteNextKey } from "../../src/master-key-file.ts";
 import { sealedContexts } from "../../src/sealed-contexts.ts";
 import { rotateStoreKey } from "../../src/store/open.ts";
 import { sealedColumns, sealedPlaces } from "../../src/store/sealed.ts";
@@ -177,11 +187,29 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     const file = join(root, `key-${n}`);
     renameSync(join(folder, "master-key"), file);
     const former = keyIn(root, `key-${n}`);
-    const { code, err } = await rotate(folder, { POSTRIDER_MASTER_KEY_FILE: file });
+    const { code, out, err } = await rotate(folder, { POSTRIDER_MASTER_KEY_FILE: file });
     expect([code, err]).toEqual([0, ""]);
+    expect(out).toContain(`Earlier backups still need the old key, which is in ${file}.before.`);
     expect(readFileSync(`${file}.before`, "utf8").trim()).toBe(former);
     renameSync(file, join(folder, "master-key"));
     expect(await seen(folder, shown)).toEqual(shown.before);
+  });
+
+  test.each([
+    ["in the data directory, which is in its backups", false, false, false],
+    ["in the data directory, beside a database on PostgreSQL", false, true, true],
+    ["elsewhere", true, false, true],
+    ["elsewhere, beside a database on PostgreSQL", true, true, true],
+  ])("keeps the former key where no backup has it: %s", (_, isElsewhere, isShared, isKept) => {
+    const former = keyIn(folder);
+    const files = keyFilesOf(folder, isElsewhere ? join(folder, "master-key") : null, isShared);
+    const next = makeNextKey(files, () => {});
+    promoteNextKey(files);
+    expect(keyIn(folder)).toBe(next.toString("hex"));
+    expect(existsSync(join(folder, "master-key.before"))).toBe(isKept);
+    if (!isKept) return;
+    expect(keyIn(folder, "master-key.before")).toBe(former);
+    expect(statSync(join(folder, "master-key.before")).mode & 0o777).toBe(0o600);
   });
 
   test("beside a server that takes events: none is refused, and nobody sees a difference", async () => {
