@@ -30,20 +30,38 @@ export const rotateTokenCommand: Command = {
   summary: "Replace the operator token; the old one stops working",
   details: `A running server stops accepting the old token at once. The new one is written to the data
 directory and not printed, because terminals and job logs keep what they show:
-postrider operator token does.`,
+postrider operator token does. Where several servers share a database, each has its
+token in its own data directory, and the others go on taking the old one: repeat the
+command on each of them.`,
   async run({ flags }, io) {
-    const { dataDir } = loadConfig(io.env, flags);
+    const { dataDir, databaseUrl } = loadConfig(io.env, flags);
     const isRunning = runningServer(dataDir) !== null;
     if (isRunning) await createOperatorClient(dataDir).send("POST", "/operator/token/rotate");
     else rotateOperatorTokenIn(dataDir);
+    const isShared = databaseUrl !== null || (isRunning && (await sharesDatabase(dataDir)));
     const file = fileIn(dataDir);
     io.out(
       flags.has("--json")
         ? JSON.stringify({ rotated: true, file, running: isRunning })
-        : `The operator token has been replaced; the old one no longer works.\nThe new one is in ${file}.`,
+        : `The operator token has been replaced; the old one no longer works${isShared ? " on this server" : ""}.\n` +
+            `The new one is in ${file}.`,
     );
+    if (isShared) io.err(othersKeepTheirs);
     return exitCode.ok;
   },
 };
+
+/** False also when the server cannot say. */
+async function sharesDatabase(dataDir: string): Promise<boolean> {
+  try {
+    const { shared } = (await createOperatorClient(dataDir).send("GET", "/operator/nodes")) as { shared: boolean };
+    return shared;
+  } catch {
+    return false;
+  }
+}
+
+const othersKeepTheirs =
+  "Other servers of the same database still take the old one. Try: postrider operator rotate-token on each of them.";
 
 const fileIn = (dataDir: string) => join(resolve(dataDir), operatorTokenFile);

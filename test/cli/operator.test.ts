@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
+import { createMigratedDatabase, describeWithPostgres } from "../support/postgres.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -163,6 +164,22 @@ describe("postrider operator rotate-token", () => {
     expect([code, err]).toEqual([0, ""]);
     expect(readToken()).not.toBe(server.operatorToken);
     expect(statSync(fileOf()).mode & 0o777).toBe(0o600);
+  });
+
+  describeWithPostgres("where servers share a database", () => {
+    test("says that the others still take the old one, to whoever reads JSON too", async () => {
+      const { url, remove } = await createMigratedDatabase();
+      const env = { POSTRIDER_DATABASE_URL: url };
+      const server = await startTestApp({ dataDir: folder, env, durability: "waived" });
+      const { code, out, err } = await rotate();
+      expect([code, out]).toEqual([0, expect.stringContaining("no longer works on this server.")]);
+      expect(err).toMatch(/Other servers .* still take the old one\. Try: postrider operator rotate-token on each/);
+      await server.stop({ keepData: true });
+      const { io, err: said } = createScriptedIo({ env: { ...env, POSTRIDER_DATA_DIR: folder } });
+      await runCommand(["operator", "rotate-token", "--json"], io);
+      expect(said).toEqual([err]);
+      await remove();
+    });
   });
 
   test("makes nothing in a folder that is no data directory", async () => {
