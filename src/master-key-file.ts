@@ -58,7 +58,7 @@ export function makeNextKey(files: KeyFiles, warn: (message: string) => void): B
   if (begun !== null) return begun;
   const key = randomBytes(32);
   try {
-    writePrivate(dirname(files.next), basename(files.next), `${key.toString("hex")}\n`, true);
+    writePrivate(dirname(files.next), basename(files.next), `${key.toString("hex")}\n`, true, files.current);
   } catch (error) {
     throw new StartupError(
       `${files.next} cannot be written (${messageOf(error)}). Try: write the new key into it yourself: openssl rand -hex 32`,
@@ -69,7 +69,7 @@ export function makeNextKey(files: KeyFiles, warn: (message: string) => void): B
 
 /** Replaces the key in use by the next one. @throws the system's error when that fails */
 export function promoteNextKey({ current, next, former }: KeyFiles): void {
-  if (former !== null) writePrivate(dirname(former), basename(former), readFileSync(current, "utf8"), true);
+  if (former !== null) writePrivate(dirname(former), basename(former), readFileSync(current, "utf8"), true, current);
   renameSync(next, current);
   syncFolder(dirname(current));
 }

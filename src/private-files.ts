@@ -18,6 +18,7 @@ import {
 import { join } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import { messageOf } from "./lib/error-message.ts";
+import { keepOwner } from "./lib/keep-owner.ts";
 
 /** Files that belong to this user alone, in a folder that does too. Windows has other means, which it takes care of itself. */
 const hasOwners = process.platform !== "win32";
@@ -206,13 +207,21 @@ export function readPrivate(path: string): string {
 /**
  * Writes a file that gets its name only once it is complete, and replaces a link of that name instead of following it.
  * @param durably it is on disk, with its name, when this returns
+ * @param like the file whose owner it gets when this is root; by default the one that it replaces
  */
-export function writePrivate(folder: string, name: string, text: string, durably: boolean): void {
+export function writePrivate(
+  folder: string,
+  name: string,
+  text: string,
+  durably: boolean,
+  like: string = join(folder, name),
+): void {
   const unfinished = join(folder, `${name}.new`);
   rmSync(unfinished, { force: true });
   try {
     const file = openSync(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
+      keepOwner(file, like);
       writeFileSync(file, text);
       if (durably) fsyncSync(file);
     } finally {

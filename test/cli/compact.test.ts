@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
@@ -51,6 +51,19 @@ test("postrider compact leaves what was moved elsewhere, as a start does", async
     said: expect.stringMatching(/was moved to PostgreSQL .* Try: set /),
   });
 });
+
+test.skipIf(process.getuid?.() !== 0)(
+  "postrider compact leaves the database to its user when root runs it",
+  async () => {
+    openDataDir(folder).release();
+    await openSqliteStore({ dataDir: folder, clock, secondThread: false }).store.close();
+    for (const name of readdirSync(folder)) chownSync(join(folder, name), 12_345, 12_345);
+    chownSync(folder, 12_345, 12_345);
+    expect((await compact()).code).toBe(0);
+    const { uid, gid } = statSync(join(folder, databaseFile));
+    expect([uid, gid]).toEqual([12_345, 12_345]);
+  },
+);
 
 test("postrider compact makes nothing where no server has run", async () => {
   expect(await compact()).toMatchObject({ code: 1, said: expect.stringMatching(/No server has run on .* Try: /) });

@@ -166,6 +166,13 @@ describe("postrider operator rotate-token", () => {
     expect(statSync(fileOf()).mode & 0o777).toBe(0o600);
   });
 
+  test.skipIf(process.getuid?.() !== 0)("leaves the file to its user when root runs it", async () => {
+    openDataDir(folder).release();
+    chownSync(fileOf(), 12_345, 12_345);
+    expect((await rotate()).code).toBe(0);
+    expect(statSync(fileOf()).uid).toBe(12_345);
+  });
+
   describeWithPostgres("where servers share a database", () => {
     test("says that the others still take the old one, to whoever reads JSON too", async () => {
       const { url, remove } = await createMigratedDatabase();

@@ -1,10 +1,12 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import {
+  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -193,6 +195,19 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     expect(readFileSync(`${file}.before`, "utf8").trim()).toBe(former);
     renameSync(file, join(folder, "master-key"));
     expect(await seen(folder, shown)).toEqual(shown.before);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("leaves every file to its user when root runs it", async () => {
+    for (const name of readdirSync(folder)) chownSync(join(folder, name), 12_345, 12_345);
+    chownSync(folder, 12_345, 12_345);
+    expect((await rotate(folder)).code).toBe(0);
+    expect(readdirSync(folder).filter((name) => statSync(join(folder, name)).uid !== 12_345)).toEqual([]);
+    // Also what is there before the key takes its place, and what is kept of it.
+    const files = keyFilesOf(folder, null, true);
+    makeNextKey(files, () => {});
+    expect(statSync(files.next).uid).toBe(12_345);
+    promoteNextKey(files);
+    expect(statSync(`${files.current}.before`).uid).toBe(12_345);
   });
 
   test.each([

@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
+import { keepOwner } from "../../lib/keep-owner.ts";
 import { waitForLocks } from "./pragma.ts";
 
 /** Name of a copy that is still being written; if one is found later, it may be deleted. */
@@ -8,7 +9,7 @@ export const unfinished = (to: string) => `${to}.part`;
 
 /**
  * Copies a database into a separate file, as it is at one moment; writers can carry on in the meantime. The copy gets its name
- * only once it is complete and on disk, only this user may read it, and it has no log. It includes what is committed but not
+ * only once it is complete and on disk, only the source's user may read it, and it has no log. It includes what is committed but not
  * yet copied back from the log; it does not include free pages.
  *
  * It takes seconds per gigabyte, on the calling thread.
@@ -20,7 +21,9 @@ export function copyDatabase(from: string, to: string, { shrinks = false } = {})
   rmSync(part, { force: true });
   try {
     // SQLite accepts an empty file; if it created one itself, others could read it.
-    closeSync(openSync(part, "wx", 0o600));
+    const made = openSync(part, "wx", 0o600);
+    keepOwner(made, from);
+    closeSync(made);
     // A read-only connection can neither write nor copy the source's log back as it closes. To request a copy that shrinks, the
     // connection has to be writable.
     const client = new Database(from, {

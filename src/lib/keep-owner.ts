@@ -1,0 +1,17 @@
+import { fchownSync, statSync } from "node:fs";
+
+/**
+ * Gives a file that root has just made the owner of another one, whose place it takes or which it belongs to: commands that are
+ * run as root leave nothing behind that the server's own user cannot use.
+ *
+ * By its descriptor, because the name may mean another file by now: the owner of the folder can see to that.
+ */
+export function keepOwner(file: number, like: string): void {
+  if (process.getuid?.() !== 0) return;
+  try {
+    const found = statSync(like, { throwIfNoEntry: false });
+    if (found) fchownSync(file, found.uid, found.gid);
+  } catch {
+    // A container's root, or a file system without owners: the next start says whose the file is, if that is wrong.
+  }
+}
