@@ -1,3 +1,4 @@
+import { isUnavailable } from "../domain/errors.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
@@ -128,7 +129,8 @@ export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, o
       return hasFreedSpace ? "more" : "idle";
     },
     onFailure(error) {
-      log.write("warn", "maintenance.failed", { error: messageOf(error) });
+      // A storage that is away says so itself, once.
+      log.write(isUnavailable(error) ? "debug" : "warn", "maintenance.failed", { error: messageOf(error) });
     },
   });
   return {

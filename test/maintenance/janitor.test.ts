@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { unavailable } from "../../src/domain/errors.ts";
 import type { WebhookRef } from "../../src/domain/webhook.ts";
-import { silentLog } from "../../src/lib/log.ts";
+import { createLog } from "../../src/lib/log.ts";
 import type { Loop } from "../../src/lib/loop.ts";
 import { createJanitor } from "../../src/maintenance/janitor.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -29,10 +29,12 @@ function setUp(
   const clock = createFakeClock();
   const left = { fail: 0, order: 0, erase: 0, prune: 0, forget: 0, thin: 0, release: 0, ...work };
   const asked: string[] = [];
-  const broken = new Set<string>();
+  const broken = new Map<string, Error>();
+  const lines: string[] = [];
   const step = (kind: keyof typeof left) => async () => {
     asked.push(kind);
-    if (broken.has(kind)) throw unavailable("The disk is full.", "storage_full");
+    const fault = broken.get(kind);
+    if (fault) throw fault;
     left[kind] -= 1;
     return left[kind] > 0;
   };
@@ -51,7 +53,7 @@ function setUp(
     },
     deliveries: { wake: (webhooks) => void woken.push(...webhooks) },
     clock,
-    log: silentLog,
+    log: createLog({ level: "info", format: "json", now: clock.now, out: (line) => void lines.push(line) }),
     mayRun: () => true,
     passOn() {},
     onFailed() {
@@ -66,7 +68,7 @@ function setUp(
   };
   const times = (kind: keyof typeof left) => asked.filter((one) => one === kind).length;
   const prunes = () => times("prune");
-  return { janitor, clock, asked, broken, minutePasses, times, prunes, failures: () => failures, woken };
+  return { janitor, clock, asked, broken, lines, minutePasses, times, prunes, failures: () => failures, woken };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -120,14 +122,18 @@ describe("the janitor", () => {
     expect(times("release")).toBe(expected);
   });
 
-  test("goes on after a failure, with what had failed", async () => {
-    const { janitor, clock, broken, prunes } = setUp();
-    broken.add("prune");
+  test.each([
+    ["a storage that is full, which says so itself", unavailable("The disk is full.", "storage_full"), []],
+    ["a defect, of which it tells", new Error("no such table"), [{ level: "warn", event: "maintenance.failed" }]],
+  ])("goes on with what had failed after %s", async (_, fault, told) => {
+    const { janitor, clock, broken, lines, prunes } = setUp();
+    broken.set("prune", fault);
     await turn();
     expect(prunes()).toBe(1);
     broken.clear();
     clock.advance(5_000);
     await janitor.whenIdle();
     expect(prunes()).toBe(2);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject(told);
   });
 });

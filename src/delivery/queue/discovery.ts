@@ -1,9 +1,10 @@
-import { DomainError } from "../../domain/errors.ts";
+import { isUnavailable } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import type { DueLane, DueRange } from "../../store/deliveries.ts";
 import type { Store } from "../../store/store.ts";
+import { failureLevel } from "./failure-level.ts";
 
 /** Finds the webhooks with something in the table that waits and has no owner. */
 export interface Discovery {
@@ -49,8 +50,7 @@ export function createDiscovery({ store, clock, log, onFound, onEnd }: Discovery
   }
 
   function logFailure(error: unknown): void {
-    const message = messageOf(error);
-    log.write(stopped ? "warn" : "error", "delivery.load_failed", { error: message });
+    log.write(failureLevel(error, stopped), "delivery.load_failed", { error: messageOf(error) });
   }
 
   function look(): void {
@@ -84,7 +84,7 @@ export function createDiscovery({ store, clock, log, onFound, onEnd }: Discovery
       seenUntil = clock.now();
       lookedAt = clock.monotonicMs();
       await find().catch((error: unknown) => {
-        if (!(error instanceof DomainError && error.kind === "unavailable")) throw error;
+        if (!isUnavailable(error)) throw error;
         lookLater(error);
       });
       if (store.isShared) pollLater();

@@ -3,6 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
+import { failureLevel } from "./failure-level.ts";
 import type { Hindsight } from "./hindsight.ts";
 import { already, type Returns } from "./returns.ts";
 import type { WebhookQueue } from "./webhook-queue.ts";
@@ -77,8 +78,7 @@ export function createLoader(deps: LoaderDeps): Loader {
             if (nextDueAt !== null) onMore(queue, nextDueAt <= now ? already : nextDueAt);
           },
           (error: unknown) => {
-            const message = messageOf(error);
-            log.write(isStopping() ? "warn" : "error", "delivery.load_failed", { error: message });
+            log.write(failureLevel(error, isStopping()), "delivery.load_failed", { error: messageOf(error) });
             onMore(queue, now + retryMs);
           },
         )

@@ -3,6 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
+import { failureLevel } from "./failure-level.ts";
 
 /** Gives what is owned here but will not go out from here back to the table, for any process to claim. */
 export interface Returns {
@@ -47,9 +48,7 @@ export function createReturns({ store, clock, log, onReturned, onEnd }: ReturnsD
         for (const delivery of deliveries) onReturned(delivery, dueAt);
       },
       (error: unknown) => {
-        log.write("error", "delivery.release_failed", {
-          error: messageOf(error),
-        });
+        log.write(failureLevel(error, stopped), "delivery.release_failed", { error: messageOf(error) });
         if (!stopped) clock.after(retryMs, () => eraOfCall === era && giveBack(deliveries, dueAt));
       },
     );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createDiscovery } from "../../../src/delivery/queue/discovery.ts";
 import { unavailable } from "../../../src/domain/errors.ts";
-import { silentLog } from "../../../src/lib/log.ts";
+import { createLog } from "../../../src/lib/log.ts";
 import type { DueLane, DueRange } from "../../../src/store/deliveries.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
@@ -15,6 +15,7 @@ function setUp({ isShared }: { isShared: boolean }) {
   const start = clock.now();
   const asked: (readonly [number, number] | "all")[] = [];
   const found: DueLane[] = [];
+  const lines: string[] = [];
   const table: { fault: Error | null } = { fault: null };
   const discovery = createDiscovery({
     store: {
@@ -26,7 +27,7 @@ function setUp({ isShared }: { isShared: boolean }) {
       },
     },
     clock,
-    log: silentLog,
+    log: createLog({ level: "info", format: "json", now: clock.now, out: (line) => void lines.push(line) }),
     onFound: (each) => void found.push(each),
     onEnd() {},
   });
@@ -37,7 +38,7 @@ function setUp({ isShared }: { isShared: boolean }) {
       await rest();
     }
   }
-  return { clock, asked, found, table, discovery, pass };
+  return { clock, asked, found, lines, table, discovery, pass };
 }
 
 describe("discovery", () => {
@@ -78,6 +79,19 @@ describe("discovery", () => {
     await discovery.start();
     await pass(601);
     expect(asked.flatMap((range, i) => (range === "all" ? i : []))).toEqual([0, 300, 600]);
+  });
+
+  test("leaves it to the storage to say that it is away, and logs every other failure", async () => {
+    const { lines, table, discovery, pass } = setUp({ isShared: true });
+    await discovery.start();
+    table.fault = away;
+    await pass(3);
+    expect(lines).toEqual([]);
+    table.fault = new Error("no such table");
+    await pass(1);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: "error", event: "delivery.load_failed", error: "no such table" },
+    ]);
   });
 
   test("asks again from where it was after a failure", async () => {

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, spyOn, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { DomainError } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
@@ -6,9 +6,11 @@ import { OutcomeUnknown, sqlStateOf } from "../../../src/store/postgres/faults.t
 import { createListener } from "../../../src/store/postgres/listener.ts";
 import { arrayText, packBytes } from "../../../src/store/postgres/parameters.ts";
 import { createPool, type PoolOptions } from "../../../src/store/postgres/pool.ts";
+import { createFastClock } from "../../support/fast-clock.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
 import { patienceMs } from "../../support/patience.ts";
 import { describeWithOwnServer, describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { createCuttingProxy } from "../../support/postgres-proxy.ts";
 import { administer, type OwnServer, sharedServer, startFastServer } from "../../support/postgres-server.ts";
 
 /** What a call that failed was refused with. */
@@ -249,6 +251,41 @@ describeWithPostgres("a pool of connections", () => {
     await listening.promise;
     await administer(server, "select pg_notify('change', 'two')", name);
     expect(await heard.promise).toBe("two");
+  });
+
+  test("a listener that cannot reach its database tells of each failure, and writes nothing to the console", async () => {
+    const proxy = await createCuttingProxy(await postgres.database());
+    postgres.cleanUpFirst(proxy.close);
+    let listening = Promise.withResolvers<void>();
+    let failed = Promise.withResolvers<unknown>();
+    const listener = createListener(proxy.url, {
+      clock: createFastClock(100),
+      onFailure: (error) => failed.resolve(error),
+    });
+    postgres.cleanUpFirst(() => listener.close());
+    const heard: string[] = [];
+    for (const channel of ["change", "wake"]) {
+      await listener.listen(
+        channel,
+        (payload) => heard.push(payload),
+        () => channel === "wake" && listening.resolve(),
+      );
+    }
+    const warned = spyOn(console, "warn");
+    listening = Promise.withResolvers();
+    proxy.cutOff();
+    for (const _ of ["first", "second"]) {
+      expect(await failed.promise).toMatchObject({ code: expect.stringContaining("ERR_POSTGRES") });
+      failed = Promise.withResolvers();
+    }
+    proxy.mend();
+    await listening.promise;
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
+    const pool = postgres.pool(proxy.url, { size: 1 });
+    await pool.read("select pg_notify('change', 'heard once'), pg_notify('wake', 'and in order')");
+    while (heard.length < 2) await Bun.sleep(5);
+    expect(heard).toEqual(["heard once", "and in order"]);
   });
 
   test("a bigint arrives as text, and cast to float8 as a number", async () => {
