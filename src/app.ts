@@ -481,6 +481,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       ...{ config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing, backups },
       ...{ keyRotation, mail, pauses, hub, answers, avoidNodes, warn },
       descriptors: machine.descriptors,
+      disk: machine.disk,
       unwritten: [engine, keyUse, strangers, resets],
       onStopping() {
         stopping = true;

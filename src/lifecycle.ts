@@ -18,6 +18,7 @@ import { type Clock, sleep } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import type { Mail } from "./mail/mail.ts";
 import type { DescriptorWatch } from "./maintenance/descriptor-watch.ts";
+import type { DiskWatch } from "./maintenance/disk-watch.ts";
 import type { KeyRotation } from "./operator/key-rotation.ts";
 import type { Server } from "./server.ts";
 import type { ServerAddress } from "./server-address.ts";
@@ -65,6 +66,7 @@ export interface LifecycleDeps {
   mail: Pick<Mail, "start" | "stop"> | null;
   pauses: Pick<Pauses, "paused" | "isPaused">;
   descriptors: Pick<DescriptorWatch, "start" | "stop">;
+  disk: Pick<DiskWatch, "look">;
   hub: Pick<Hub, "closeAll">;
   answers: Pick<Answers, "closeAll">;
   /** What these still hold in memory is written at the end. */
@@ -92,7 +94,7 @@ const stragglerMs = 60;
 
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   const { config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing } = deps;
-  const { backups, keyRotation, mail, pauses, descriptors, hub, answers, avoidNodes, warn } = deps;
+  const { backups, keyRotation, mail, pauses, descriptors, disk, hub, answers, avoidNodes, warn } = deps;
   const { noticeMs = defaultNoticeMs } = deps;
   const { payments } = billing;
 
@@ -129,6 +131,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     backups.start();
     mail?.start();
     descriptors.start();
+    disk.look();
   }
 
   /** @returns the number of attempts that were broken off */

@@ -23,11 +23,13 @@ export interface DiskWatch {
   /** Whether the disk is above its floor. */
   hasRoom(): boolean;
   freeBytes(): number;
+  /** For a start: a disk that is low already is told of before the first event is refused. */
+  look(): void;
 }
 
 /**
  * Whether the disk of a folder is above its floor. It is read on demand, at most once a second, so an idle server does no
- * work for it. A log line is written when the floor is crossed, in either direction.
+ * work for it; a start looks once. A log line is written when the floor is crossed, in either direction.
  */
 export function createDiskWatch({
   folder,
@@ -73,5 +75,8 @@ export function createDiskWatch({
       return hasRoom;
     },
     freeBytes: read,
+    look() {
+      if (minFreeBytes > 0) read();
+    },
   };
 }

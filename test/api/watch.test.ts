@@ -213,6 +213,13 @@ test("what the operator does is logged with who did it and to whom", async () =>
   await server.stop();
 });
 
+// A database elsewhere takes no room here.
+testOnSqlite("a server that starts below the floor of the disk says so before it refuses anything", async () => {
+  const server = await startTestApp({ env: { POSTRIDER_MIN_FREE_DISK: "900000GiB" } });
+  expect(linesOf(server, "disk.low")).toMatchObject([{ level: "warn", floorBytes: 900_000 * 2 ** 30 }]);
+  await server.stop();
+});
+
 describe("a storage that is full", () => {
   testOnSqlite(
     "is told of once, whatever it refuses, and counted",
