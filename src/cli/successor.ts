@@ -93,11 +93,7 @@ async function launch(command: readonly string[], env: NodeJS.ProcessEnv): Promi
   const answers = Promise.race([hears("ready"), hears("refused")]);
   const steered = hears("steered");
 
-  const child = Bun.spawn([...command], {
-    env: { ...env, [successorVariable]: String(process.pid) },
-    stdio: ["inherit", "inherit", "inherit"],
-    ipc: (message) => said.get((message as SuccessorMessage).kind)?.(message as SuccessorMessage),
-  });
+  const child = spawn(command, env, (message) => said.get(message.kind)?.(message));
   const isAlive = () => child.exitCode === null && child.signalCode === null;
   const died = child.exited.then(() => null);
   const answer = await Promise.race([answers, died, after(readyPatienceMs)]);
@@ -144,6 +140,21 @@ async function launch(command: readonly string[], env: NodeJS.ProcessEnv): Promi
       return has;
     },
   };
+}
+
+/** @throws DomainError when there is no such program, or it may not be run */
+function spawn(command: readonly string[], env: NodeJS.ProcessEnv, onMessage: (message: SuccessorMessage) => void) {
+  try {
+    return Bun.spawn([...command], {
+      env: { ...env, [successorVariable]: String(process.pid) },
+      stdio: ["inherit", "inherit", "inherit"],
+      ipc: onMessage,
+    });
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+    const why = `${command[0]} cannot be started (${error.code}). Try: put an executable file there, and restart again.`;
+    throw unavailable(wordsFor(why, null), "not_restarted", 5);
+  }
 }
 
 const after = (ms: number): Promise<null> =>

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startSuccessor } from "../../src/cli/successor.ts";
@@ -19,6 +19,24 @@ const program = `
     else process.exit(0);
   });
 `;
+
+test.each([
+  ["is not there", null, "ENOENT"],
+  ["may not be run", 0o600, "EACCES"],
+])("a program that %s is a refusal, and the one that runs goes on", async (_, mode, code) => {
+  const folder = mkdtempSync(join(tmpdir(), "postrider-successor-"));
+  try {
+    const file = join(folder, "postrider");
+    if (mode !== null) writeFileSync(file, "#!/bin/sh\n", { mode });
+    const started = startSuccessor({ program: [file], args: [], env: process.env, onDeath() {} });
+    await expect(started).rejects.toMatchObject({
+      code: "not_restarted",
+      message: expect.stringContaining(`this one keeps running: ${file} cannot be started (${code}). Try:`),
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
 
 test("one that dies while it is spoken to is replaced, and everything is the other one's", async () => {
   const folder = mkdtempSync(join(tmpdir(), "postrider-successor-"));
