@@ -169,14 +169,22 @@ const shortestRetentionMs = unitMs.h;
 
 export const retentionAge = orWord("none", duration({ least: shortestRetentionMs }));
 
+/** PostgreSQL's own, from the weakest to the strongest. */
+const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+
 /** One host, by name or as a folder with its socket (`?path=`), and a database. */
 function isDatabaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  const { protocol, pathname, hostname } = new URL(text);
-  return /^postgres(ql)?:$/.test(protocol) && hostname !== "" && !hostname.includes(",") && /^\/[^/]+$/.test(pathname);
+  const { protocol, pathname, hostname, searchParams } = new URL(text);
+  const hasOneHost = hostname !== "" && !hostname.includes(",");
+  const isEncryptedAsKnown = searchParams.getAll("sslmode").every((mode) => sslModes.includes(mode));
+  return /^postgres(ql)?:$/.test(protocol) && hasOneHost && /^\/[^/]+$/.test(pathname) && isEncryptedAsKnown;
 }
 
-export const databaseUrl = textThat("postgres://user:password@host:port/database, with a single host", isDatabaseUrl);
+export const databaseUrl = textThat(
+  `postgres://user:password@host:port/database, with a single host, and no other sslmode than ${sslModes.join(", ")}`,
+  isDatabaseUrl,
+);
 
 export const defaultTimeZone = "Africa/Lagos";
 

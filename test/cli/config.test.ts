@@ -366,6 +366,8 @@ describe("a malformed setting names itself, its rule and a valid value", () => {
     ["postgres://relay:PW@db.internal:5432/postrider", true],
     ["postgresql://relay:PW@db.internal/postrider?sslmode=verify-full", true],
     ["postgres://relay:PW@localhost/postrider?path=/run/postgresql", true],
+    ["postgres://relay:PW@db.internal/postrider?sslmode=verify-ca&sslrootcert=/etc/db-ca.pem", true],
+    ["postgres://relay:PW@db.internal/postrider?sslmode=foo", false],
     ["postgres://relay:PW@db.internal", false],
     ["postgres://relay:PW@one,two/postrider", false],
     ["mysql://relay:PW@db.internal/postrider", false],
