@@ -25,6 +25,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { sqlStateOf } from "./faults.ts";
 import { createPool, type Pool } from "./pool.ts";
+import { unusable } from "./start-check.ts";
 
 export interface Migration {
   readonly name: string;
@@ -97,13 +98,19 @@ export async function migrate({ url, clock, list = migrations }: MigrateOptions)
 
 /**
  * Whether a database that others use needs no migration, and is not of a newer program either. Changes nothing.
- * @throws as a read of the pool does
+ * @throws StartupError when it cannot be read, with what to do
  */
 export async function isOfThisSchema({ url, clock }: Pick<MigrateOptions, "url" | "clock">): Promise<boolean> {
-  const pool = createPool({ url, clock, size: 1 });
+  let cause: unknown;
+  const onFailure = (error: unknown) => {
+    cause ??= error;
+  };
+  const pool = createPool({ url, clock, size: 1, onFailure });
   try {
     const [row] = await pool.read<{ version: number }>("select count(*)::int as version from migration");
     return row?.version === migrations.length;
+  } catch (error) {
+    throw await unusable(cause ?? error, url);
   } finally {
     await pool.close();
   }

@@ -1,3 +1,4 @@
+import { lookup } from "node:dns/promises";
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -45,9 +46,9 @@ export function problemOf(
     const major = Math.floor(facts.version / 10_000);
     return `is PostgreSQL ${major}, and 15 is the oldest that holds what is needed. Try: upgrade it.`;
   }
-  if (facts.inRecovery) return `is a standby, which only reads. Try: name the primary in ${setting}.`;
+  if (facts.inRecovery) return `is a standby, which is read-only. Try: name the primary in ${setting}.`;
   if (facts.readOnly) {
-    return `only reads. Try: set default_transaction_read_only = off for this database and user.`;
+    return "is read-only. Try: set default_transaction_read_only = off for this database and user.";
   }
   if (!isDurable) {
     return "has fsync = off, so a crash loses what was acknowledged. Try: set fsync = on in postgresql.conf.";
@@ -56,7 +57,7 @@ export function problemOf(
     return "has synchronous_commit = off, so a crash loses what was acknowledged. Try: set it to on for this database.";
   }
   if (facts.encoding !== "UTF8") {
-    return `has a database in ${facts.encoding}. Try: create database postrider encoding 'UTF8' template template0.`;
+    return `is encoded in ${facts.encoding}, and has to be in UTF8. Try: create database postrider encoding 'UTF8' template template0.`;
   }
   const { database, user, schema, mayCreateTables, otherOwner } = facts;
   if (!mayCreateTables) {
@@ -94,7 +95,7 @@ export async function checkServer({ url, clock, durability, setting = variable }
   try {
     facts = await whilePassing({ clock, onFailure() {} }, isPassing, () => factsOf({ url, clock }));
   } catch (error) {
-    throw new StartupError(`The database at ${server} ${reasonOf(error, setting)}`);
+    throw await unusable(error, url, setting);
   }
   const problem = problemOf(facts, durability, setting);
   if (problem !== null) throw new StartupError(`The database at ${server} ${problem}`);
@@ -163,15 +164,52 @@ const isStarting = (error: unknown) => sqlStateOf(error) === "57P03";
 const isPassing = (error: unknown) =>
   isStarting(error) || (faultOf(error) === "lost" && sqlStateOf(error) !== connectionNotTaken);
 
+/**
+ * The error that tells the operator why a database cannot be used, and what to do.
+ * @param error the driver's own
+ */
+export async function unusable(error: unknown, url: string, setting: string = variable): Promise<StartupError> {
+  return new StartupError(`The database at ${addressOf(url, setting)} ${await reasonOf(error, url, setting)}`);
+}
+
 /** Why the server, or something on the way to it, refuses a connection. */
-function reasonOf(error: unknown, setting: string): string {
+async function reasonOf(error: unknown, url: string, setting: string): Promise<string> {
   const message = messageOf(error);
   const state = sqlStateOf(error);
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${setting}.`;
   if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${setting}.`;
   if (state === connectionNotTaken)
     return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
   if (isStarting(error)) return `is not ready (${message}). Try: start again in a moment.`;
-  if (state?.startsWith("53")) return `has no connection left (${message}). Try: raise its max_connections.`;
+  if (state?.startsWith("53")) {
+    return `has no connection left (${message}). Try: raise max_connections, or the limit of that user or database.`;
+  }
+  if (untrusted.test(code)) {
+    const remedy = `name the file of its authority in ${setting}: …?sslmode=verify-full&sslrootcert=/path/to/ca.pem`;
+    return `has a certificate that nothing vouches for (${message}). Try: ${remedy}`;
+  }
+  if (certificateFault.test(code)) {
+    return `has the wrong certificate (${message}). Try: replace it, or correct the host in ${setting}.`;
+  }
+  if (code === "ERR_POSTGRES_CONNECTION_REFUSED") return whyNotConnected(new URL(url), setting);
   return `does not answer as it should (${message}). Try: check ${setting}, and that the server runs.`;
 }
+
+/** Codes of OpenSSL for a certificate whose authority is not known here. */
+const untrusted = /SELF_SIGNED|ISSUER_CERT|LEAF_SIGNATURE/;
+const certificateFault = /CERT/;
+
+/** The client reports an unknown host as it reports a closed port. */
+async function whyNotConnected({ hostname, searchParams }: URL, setting: string): Promise<string> {
+  const isKnown = searchParams.has("path") || (await isResolved(hostname.replace(/^\[|\]$/g, "")));
+  return isKnown
+    ? `does not answer, as nothing listens there. Try: start PostgreSQL, or correct ${setting}.`
+    : `cannot be found: ${hostname} is not the name of a host. Try: correct ${setting}, or check this machine's DNS.`;
+}
+
+const isResolved = (host: string): Promise<boolean> =>
+  lookup(host).then(
+    () => true,
+    () => false,
+  );

@@ -1,6 +1,14 @@
 import { describe, expect, test } from "bun:test";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { TLSSocket } from "node:tls";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { isOfThisSchema } from "../../../src/store/postgres/migrations.ts";
 import { checkServer, problemOf, type ServerFacts } from "../../../src/store/postgres/start-check.ts";
+import { type Certificate, createAuthority, createSelfSigned } from "../../support/certificates.ts";
 import { describeWithOwnServer, describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { administer, sharedServer, startFastServer } from "../../support/postgres-server.ts";
 import { createTransactionPooler } from "../../support/transaction-pooler.ts";
@@ -30,10 +38,10 @@ describe("a server is refused at the start that", () => {
   test.each([
     ["is too old", { version: 140_011 }, /is PostgreSQL 14.*Try: upgrade/],
     ["is a standby", { inRecovery: true, readOnly: true }, /standby.*Try: name the primary/],
-    ["only reads", { readOnly: true }, /only reads.*Try: set default_transaction_read_only/],
+    ["only reads", { readOnly: true }, /is read-only.*Try: set default_transaction_read_only/],
     ["does not sync", { fsync: false }, /fsync = off.*Try:/],
     ["answers before it syncs", { synchronousCommit: "off" }, /synchronous_commit = off.*Try:/],
-    ["has another encoding", { encoding: "SQL_ASCII" }, /SQL_ASCII.*Try: create database/],
+    ["has another encoding", { encoding: "SQL_ASCII" }, /is encoded in SQL_ASCII.*Try: create database/],
     ["pools by transaction", { settingsLast: false }, /pooler that shares connections by transaction.*Try:/],
     [
       "lets its user create no tables",
@@ -56,6 +64,77 @@ describe("a server is refused at the start that", () => {
   });
 });
 
+/** The sentence for the operator. */
+const refusal = (url: string, durability: "required" | "waived" = "waived") =>
+  checkServer({ url, clock: systemClock, durability }).then(
+    () => null,
+    (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : error),
+  );
+
+describe("where there is no database, the check says", () => {
+  test("that nothing listens", async () => {
+    const said =
+      /^StartupError: The database at 127\.0\.0\.1:1\/postrider does not answer, as nothing listens.*Try: start/;
+    expect(await refusal("postgres://127.0.0.1:1/postrider")).toMatch(said);
+    expect(await refusal("postgres://localhost/postrider?path=/tmp/no-such-folder")).toMatch(/nothing listens there/);
+  });
+
+  test("that there is no host of that name", async () => {
+    expect(await refusal("postgres://db.invalid/postrider")).toMatch(
+      /cannot be found: db\.invalid is not the name of a host\. Try: correct POSTRIDER_DATABASE_URL/,
+    );
+  });
+
+  test("the same to a server that is about to succeed another one", async () => {
+    const look = isOfThisSchema({ url: "postgres://127.0.0.1:1/postrider", clock: systemClock });
+    await expect(look).rejects.toThrow(/^The database at 127\.0\.0\.1:1\/postrider does not answer, .*Try:/);
+  });
+});
+
+describe("of a certificate, the check says", () => {
+  const authority = createAuthority("Our own");
+
+  /** The first words of a PostgreSQL server that offers TLS, and no more. */
+  async function withTlsServer<T>({ cert, key }: Certificate, use: (url: string) => Promise<T>): Promise<T> {
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => {
+        socket.write("S");
+        new TLSSocket(socket, { isServer: true, cert, key }).on("error", () => {});
+      });
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    try {
+      return await use(`postgres://localhost:${(server.address() as AddressInfo).port}/postrider?sslmode=verify-full`);
+    } finally {
+      server.close();
+    }
+  }
+
+  test.each([
+    ["one of an unknown authority", authority.issue({ hosts: ["localhost"] })],
+    ["one that vouches for itself", createSelfSigned({ hosts: ["localhost"] })],
+  ])("%s: where to name its authority", async (_, certificate) => {
+    const said = await withTlsServer(certificate, refusal);
+    expect(said).toMatch(
+      /nothing vouches for.*Try: name .* in POSTRIDER_DATABASE_URL: …\?sslmode=verify-full&sslrootcert=/,
+    );
+  });
+
+  test("one for another host: that it is the wrong one", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "postrider-authority-"));
+    try {
+      const file = join(folder, "ca.pem");
+      writeFileSync(file, authority.cert);
+      const elsewhere = authority.issue({ hosts: ["elsewhere.example"] });
+      const said = await withTlsServer(elsewhere, (url) => refusal(`${url}&sslrootcert=${file}`));
+      expect(said).toMatch(/has the wrong certificate.*Try: replace it, or correct the host/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
 describeWithOwnServer("a pooler that shares connections by transaction", () => {
   test("is refused at the start, with what to do", async () => {
     const server = await startFastServer();
@@ -69,22 +148,13 @@ describeWithOwnServer("a pooler that shares connections by transaction", () => {
 
 describeWithPostgres("the check at the start", () => {
   const postgres = usePostgres();
-  const check = (url: string, durability: "required" | "waived" = "waived") =>
-    checkServer({ url, clock: systemClock, durability });
   const nameOf = (url: string) => new URL(url).pathname.slice(1);
-  /** The sentence for the operator. */
-  const refusal = (url: string, durability?: "required" | "waived") =>
-    check(url, durability).then(
-      () => null,
-      (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : error),
-    );
-
   test("takes a sound server", async () => {
-    await check(await postgres.database());
+    expect(await refusal(await postgres.database())).toBeNull();
   });
 
   test.each([
-    ["default_transaction_read_only = on", /only reads/],
+    ["default_transaction_read_only = on", /is read-only/],
     ["synchronous_commit = off", /(fsync|synchronous_commit) = off/],
   ])("reads %s from the database itself", async (setting, problem) => {
     const url = await postgres.database();
@@ -151,9 +221,16 @@ describeWithPostgres("the check at the start", () => {
     );
   });
 
-  test("says that nobody answers", async () => {
-    expect(await refusal("postgres://127.0.0.1:1/postrider")).toMatch(
-      /127\.0\.0\.1:1\/postrider does not answer.*Try:/,
+  test("says whose limit of connections it may be", async () => {
+    const server = await sharedServer();
+    const url = new URL(await postgres.database());
+    const role = `role_${nameOf(url.href)}`;
+    await administer(server, `create role ${role} login connection limit 0 password 'none'`);
+    postgres.cleanUpFirst(() => administer(server, `drop role ${role}`).then(() => {}));
+    url.username = role;
+    url.password = "none";
+    expect(await refusal(url.href)).toMatch(
+      /no connection left.*Try: raise max_connections, or the limit of that user/,
     );
   });
 
