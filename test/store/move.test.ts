@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { moveToPostgres, moveToSqlite } from "../../src/store/move/move.ts";
@@ -110,6 +111,9 @@ describeWithPostgres("a move", () => {
     const second = newFolder();
     await moveToSqlite(options(second, url));
     await expect(openThere(url)).rejects.toThrow(/was moved to \/.*POSTRIDER_DATA_DIR=/);
+    const third = newFolder();
+    await expect(moveToSqlite(options(third, url))).rejects.toThrow(/was moved to \/.* already/);
+    expect(readdirSync(third)).toEqual([]);
     await openSqliteStore({ dataDir: second, clock: systemClock, vault }).store.close();
   });
 

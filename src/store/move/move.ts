@@ -112,10 +112,12 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
       const [vaultRow] = await pool.read("select 1 from vault_check");
       if (!vaultRow) throw new StartupError(`${place} is empty. Try: correct POSTRIDER_DATABASE_URL.`);
       await refuseLivingNodes(pool, place);
+      const source = createPostgresSource(pool, streams, place, newMove);
+      // What is refused must not leave a new database behind, on which a server would start.
+      if (!existsSync(join(folder, databaseFile))) await source.leave(folder, async () => false);
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
         createSqliteKeyCheck(client, createVault(masterKey)).keep(await masterKeyOf(masterKey).kept(pool));
-        const source = createPostgresSource(pool, streams, place, newMove);
         const target = createSqliteTarget(client, folder, place);
         const tables = await tablesOf(client, pool);
         return await copyStore({ ...options, tables, source, target, sampled: target, searched: source });
