@@ -31,6 +31,7 @@ import {
   sessionSecretFile,
   sharedSecretsFrom,
 } from "./secrets.ts";
+import { isMovedAway } from "./store/sqlite/look.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
 export { operatorTokenFile };
@@ -368,7 +369,7 @@ function linkPolicyOf(name: string): LinkPolicy {
 function readSecrets(path: string, warn: (message: string) => void, place: SecretsPlace): Secrets {
   const { masterKeyFile, isShared } = place;
   const isStored = sizeOf(join(path, databaseFile)) > 0;
-  if (isShared && isStored) {
+  if (isShared && isStored && !isMovedAway(path)) {
     warn(
       `${join(path, databaseFile)} is not used, as POSTRIDER_DATABASE_URL names another database. What is in it stays there: ` +
         "to take it along, stop the server and run postrider move.",

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterAll, afterEach, describe, expect, spyOn, test } from "bun:test";
 import {
   chmodSync,
@@ -20,6 +21,7 @@ import { type DataDir, enterDataDir, openDataDir, readServerFile } from "../src/
 import { StartupError } from "../src/domain/errors.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { openStore } from "../src/store/open.ts";
+import { writeMoveMark } from "../src/store/sqlite/move-mark.ts";
 import { databaseFile } from "../src/store/sqlite/open.ts";
 import { createFakeClock, type FakeClock } from "./support/fake-clock.ts";
 import { mountSmallDisk } from "./support/small-disk.ts";
@@ -115,6 +117,16 @@ describe("the secrets of servers that share a database", () => {
     reopened(folder);
     writeFileSync(join(folder, databaseFile), "a database");
     expect(open(folder, null).warnings.join()).toMatch(/postrider\.db is not used.*postrider move/);
+  });
+
+  test("and one that was moved is not", () => {
+    const folder = newFolder();
+    reopened(folder);
+    const client = new Database(join(folder, databaseFile), { create: true, strict: true });
+    writeMoveMark(client, { move: "move_1", role: "left", place: "PostgreSQL db/postrider" });
+    client.close();
+    chmodSync(join(folder, databaseFile), 0o600);
+    expect(open(folder, null).warnings).toEqual([]);
   });
 
   test.each([

@@ -75,6 +75,19 @@ export function opensWith(dataDir: string, masterKey: Uint8Array): boolean {
   }
 }
 
+/** Whether a move has taken everything in it elsewhere. False, too, when it cannot be read. */
+export function isMovedAway(dataDir: string): boolean {
+  let client: Database | null = null;
+  try {
+    ({ client } = openToLook(dataDir));
+    return readMoveMark(client)?.role === "left";
+  } catch {
+    return false;
+  } finally {
+    client?.close();
+  }
+}
+
 function figuresOf(client: Database): StoreFigures {
   const newest = client.query<{ seq: number | null }, []>("select max(seq) as seq from event").get()?.seq ?? null;
   const { pending, oldestDueAt } = queueDepth(client);
