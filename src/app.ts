@@ -293,7 +293,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   store.onChange(createChangeHeeder({ deliveries, hub, answers, signers, failingWebhooks, masterKey: keyRotation }));
   const avoidNodes = () =>
     network.avoid([...address.ownListeners, ...lease.living().flatMap(({ listener }) => listenersIn(listener))]);
-  lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers, failingWebhooks, avoidNodes }));
+  lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers, failingWebhooks, avoidNodes, log }));
 
   const codec = jwt({ name: "jwt", secret: sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });

@@ -2,6 +2,7 @@ import type { DeliveryControl } from "./delivery/queue/control.ts";
 import type { Signers } from "./delivery/signers.ts";
 import type { Engine } from "./engine.ts";
 import type { Answers } from "./http/answers.ts";
+import type { Log } from "./lib/log.ts";
 import type { NodeLeaseListener } from "./store/node-lease.ts";
 import type { Hub } from "./stream/hub.ts";
 
@@ -13,6 +14,7 @@ export interface LeaseHeederDeps {
   failingWebhooks: Pick<Engine["failingWebhooks"], "forgetAll">;
   /** Keeps deliveries away from the listeners of living nodes. */
   avoidNodes(): void;
+  log: Log;
 }
 
 /** What a running program does when its lease on the store is lost or changes. */
@@ -23,6 +25,7 @@ export const createLeaseHeeder = ({
   signers,
   failingWebhooks,
   avoidNodes,
+  log,
 }: LeaseHeederDeps): NodeLeaseListener => ({
   lost() {
     deliveries.surrender();
@@ -35,6 +38,9 @@ export const createLeaseHeeder = ({
   confirmed() {
     avoidNodes();
     deliveries.wake([]);
+  },
+  rescued(nodes) {
+    for (const { name, deliveries: takenOver } of nodes) log.write("warn", "node.died", { node: name, takenOver });
   },
   unowned: deliveries.look,
 });

@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
 import { createLeaseHeeder } from "../src/heed-lease.ts";
+import { createLog } from "../src/lib/log.ts";
 
 function setUp() {
   const done: string[] = [];
+  const lines: string[] = [];
   const note = (act: string) => () => void done.push(act);
   const heeder = createLeaseHeeder({
     deliveries: { surrender: note("surrender"), wake: note("wake"), look: note("look") },
@@ -11,8 +13,9 @@ function setUp() {
     signers: { forgetAll: note("forget keys") },
     failingWebhooks: { forgetAll: note("forget what fails") },
     avoidNodes: note("avoid nodes"),
+    log: createLog({ level: "info", format: "text", now: () => 0, out: (line) => void lines.push(line) }),
   });
-  return { heeder, done };
+  return { heeder, done, lines };
 }
 
 test("a node that was declared dead owns nothing, and lets go of all that others may have changed", () => {
@@ -31,4 +34,10 @@ test("what is nobody's any more is looked for", () => {
   const { heeder, done } = setUp();
   heeder.unowned();
   expect(done).toEqual(["look"]);
+});
+
+test("a node that died is named in the log of the one that saw it, with what it leaves to the others", () => {
+  const { heeder, lines } = setUp();
+  heeder.rescued([{ incarnation: 7, name: "relay-2", deliveries: 12 }]);
+  expect(lines).toEqual(["00:00:00  WARN node.died  node=relay-2  takenOver=12"]);
 });

@@ -156,7 +156,10 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
         [phase, walk] = ["sealing", newWalk()];
         loop.wake();
       }
-      if (isAnother) void announce();
+      if (isAnother) {
+        log.write("info", "master_key.replaced", { file: keys.files.current });
+        void announce();
+      }
     } catch (error) {
       mustAdopt = true;
       throw error;
@@ -281,7 +284,6 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
       if (outcome.kind === "missing") throw notEverywhere(outcome.nodes, keys.files.next);
       if (outcome.kind === "overtaken") throw overtaken();
       await adoptNow();
-      log.write("info", "master_key.replaced", { file: keys.files.current });
       return standing();
     },
   };

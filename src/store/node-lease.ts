@@ -25,6 +25,12 @@ export interface NodeStanding extends LivingNode {
   readonly isSelf: boolean;
 }
 
+/** A node whose lease ran out, and whose deliveries others have now. */
+export interface EndedNode extends Pick<LivingNode, "incarnation" | "name"> {
+  /** How many it owned. */
+  readonly deliveries: number;
+}
+
 /** What this process may do as one of several that share the store. One that runs alone always may. */
 export interface NodeLease {
   /** Whether an attempt may start now: it will have ended before any other node may own its delivery. Costs nothing. */
@@ -49,6 +55,8 @@ export interface NodeLeaseListener {
   lost(): void;
   /** The lease was extended, so what had to wait for that may start. */
   confirmed(): void;
+  /** This node, and no other one, has declared these dead; `unowned` follows. */
+  rescued(nodes: readonly EndedNode[]): void;
   /** Deliveries have become unowned: those of a node that died or left, or this node's own from before. */
   unowned(): void;
 }

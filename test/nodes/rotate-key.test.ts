@@ -62,6 +62,9 @@ describeWithPostgres("the master key of several servers", () => {
     await Promise.all([untilRotated(a), untilRotated(b)]);
     expect(hex(keyOf("a"))).not.toBe(hex(sharedSecrets.masterKey));
     expect(hex(keyOf("b"))).toBe(hex(keyOf("a")));
+    for (const { log } of [a, b]) {
+      expect(log.filter((line) => line.includes('"event":"master_key.replaced"'))).toHaveLength(1);
+    }
     expect(await seen(atB)).toEqual(before);
     await b.stop();
     // Of one that was down meanwhile.

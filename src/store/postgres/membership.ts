@@ -1,5 +1,6 @@
 import { StartupError } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
+import type { EndedNode } from "../node-lease.ts";
 import { nodeSlots } from "./event-schema.ts";
 import { type Beat, beat, join, leaseMs, type Node, type NodeDescription, rescueExpired, retire } from "./nodes.ts";
 import type { Pool } from "./pool.ts";
@@ -58,7 +59,7 @@ export interface MembershipOptions {
   /** Called for each confirmed heartbeat, with when it was sent and answered, by the monotonic clock. */
   onBeat(beat: Beat, sentAt: number, heardAt: number): void;
   /** Called with nodes that it has rescued: what they owned is due. */
-  onRescued(incarnations: readonly number[]): void;
+  onRescued(nodes: readonly EndedNode[]): void;
   onFailure(error: unknown): void;
 }
 

@@ -1,4 +1,4 @@
-import type { LivingNode, NodeStanding } from "../node-lease.ts";
+import type { EndedNode, LivingNode, NodeStanding } from "../node-lease.ts";
 import { laneSlots, nodeSlots } from "./event-schema.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction, Value } from "./pool.ts";
@@ -140,21 +140,21 @@ export async function listNodes(pool: Pool, own: number | undefined): Promise<No
  * Ends the nodes whose leases have run out. Only a node that has itself been in touch with the database for a whole lease may
  * do this: after a failover, or a pause of the server, all leases have run out, and nobody is dead.
  *
- * @returns their incarnations
+ * @returns them
  */
-export const rescueExpired = (pool: Pool): Promise<number[]> =>
+export const rescueExpired = (pool: Pool): Promise<EndedNode[]> =>
   rescue(pool, "lease_until < clock_timestamp() order by slot for update skip locked");
 
 /** Ends one node, whatever its lease: one that is leaving, and has written everything it had to write. */
-export const retire = (pool: Pool, incarnation: number): Promise<number[]> =>
+export const retire = (pool: Pool, incarnation: number): Promise<EndedNode[]> =>
   end(pool, "incarnation = $1 for update", [incarnation]);
 
 /** Ends a node whose process is known to have ended, unless another node already has. */
-export const retireMarked = (pool: Pool, mark: string): Promise<number[]> =>
+export const retireMarked = (pool: Pool, mark: string): Promise<EndedNode[]> =>
   rescue(pool, `${markText} = $1::text for update`, [mark]);
 
 /** Tells the followers of streams that messages may be missing: a node writes them down 50 ms after it has acted. */
-const rescue = (pool: Pool, which: string, values: readonly Value[] = []): Promise<number[]> =>
+const rescue = (pool: Pool, which: string, values: readonly Value[] = []): Promise<EndedNode[]> =>
   end(pool, which, values, (tx, listed) => tx.run(gapsText, listed));
 
 /**
@@ -172,16 +172,24 @@ function end(
   which: string,
   values: readonly Value[],
   tellOthers: (tx: Transaction, listed: string[]) => Promise<unknown> = async () => {},
-): Promise<number[]> {
+): Promise<EndedNode[]> {
   return pool.transact(async (tx) => {
-    const ended = await tx.run<{ incarnation: number }>(`select incarnation from node where ${which}`, values);
+    const ended = await tx.run<Omit<EndedNode, "deliveries">>(
+      `select incarnation, name from node where ${which}`,
+      values,
+    );
     if (ended.length === 0) return [];
-    const incarnations = ended.map(({ incarnation }) => incarnation);
-    const listed = [arrayText(incarnations)];
+    const listed = [arrayText(ended.map(({ incarnation }) => incarnation))];
     await tx.run("update lane set incarnation = null where incarnation = any($1::int[])", listed);
-    await tx.run("update pending set owner = null where owner = any($1::int[])", listed);
+    const owned = await tx.run<Omit<EndedNode, "name">>(
+      `with freed as (update pending set owner = null from unnest($1::int[]) as ended(incarnation)
+                      where owner = ended.incarnation returning ended.incarnation)
+       select incarnation, count(*)::float8 as deliveries from freed group by incarnation`,
+      listed,
+    );
     await tellOthers(tx, listed);
     await tx.run("delete from node where incarnation = any($1::int[])", listed);
-    return incarnations;
+    const deliveries = new Map(owned.map((each) => [each.incarnation, each.deliveries]));
+    return ended.map((node) => ({ ...node, deliveries: deliveries.get(node.incarnation) ?? 0 }));
   });
 }

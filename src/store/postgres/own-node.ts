@@ -55,7 +55,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
   const { pool, clock, machineClock, onTime } = options;
   const failed = (operation: string) => (error: unknown) => options.onFailure({ operation, error });
   let living: readonly LivingNode[] = [];
-  let listener: NodeLeaseListener = { lost() {}, confirmed() {}, unowned() {} };
+  let listener: NodeLeaseListener = { lost() {}, confirmed() {}, rescued() {}, unowned() {} };
   const membership = createMembership({
     pool,
     clock: machineClock,
@@ -82,7 +82,10 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
       // What that node gave back may be long overdue, and nobody else looks for it.
       if (anyHasLeft) listener.unowned();
     },
-    onRescued: () => listener.unowned(),
+    onRescued(nodes) {
+      listener.rescued(nodes);
+      listener.unowned();
+    },
     onFailure: failed("heartbeat"),
   });
   const changes = createChanges({

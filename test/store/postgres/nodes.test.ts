@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { EndedNode } from "../../../src/store/node-lease.ts";
 import { createMembership, type MembershipOptions } from "../../../src/store/postgres/membership.ts";
 import { beat, join, type Node, rescueExpired, retire } from "../../../src/store/postgres/nodes.ts";
 import { arrayText } from "../../../src/store/postgres/parameters.ts";
@@ -53,7 +54,9 @@ describeWithPostgres("nodes", () => {
     const [living, dead] = [await joined(pool), await joined(pool)];
     await expire(pool, dead);
     expect(await beat(pool, living, description.listener)).not.toBeNull();
-    expect(await rescueExpired(pool)).toEqual([dead.incarnation]);
+    expect(await rescueExpired(pool)).toEqual([
+      { incarnation: dead.incarnation, name: description.name, deliveries: 0 },
+    ]);
     expect(await rescueExpired(pool)).toEqual([]);
     expect(await beat(pool, living, description.listener)).not.toBeNull();
     expect(await beat(pool, dead, description.listener)).toBeNull();
@@ -121,7 +124,7 @@ describeWithPostgres("nodes", () => {
     await accept(pool, [1, 2], [markOf(dead).slot, dead.incarnation, 1]);
     await accept(pool, [3], [markOf(living).slot, living.incarnation, 1]);
     await expire(pool, dead);
-    await rescueExpired(pool);
+    expect(await rescueExpired(pool)).toMatchObject([{ incarnation: dead.incarnation, deliveries: 2 }]);
     expect(await accept(pool, [4], [markOf(dead).slot, dead.incarnation, 2])).toEqual([]);
     expect(await accept(pool, [5], [markOf(dead, 1).slot, dead.incarnation, 1])).toEqual([]);
     expect(await queueOf(pool)).toEqual([
@@ -136,7 +139,7 @@ describeWithPostgres("nodes", () => {
     const dead = await joined(pool);
     await expire(pool, dead);
     const rescued = await Promise.all(Array.from({ length: 6 }, () => rescueExpired(pool)));
-    expect(rescued.flat()).toEqual([dead.incarnation]);
+    expect(rescued.flat()).toMatchObject([{ incarnation: dead.incarnation }]);
   });
 
   /** An accept that has written and not committed when the rescue begins, and commits while that waits for it. */
@@ -200,7 +203,7 @@ describeWithPostgres("nodes", () => {
     const time = createManualClock();
     const told: string[] = [];
     let joinedAnew = Promise.withResolvers<Node>();
-    let rescued = Promise.withResolvers<readonly number[]>();
+    let rescued = Promise.withResolvers<readonly EndedNode[]>();
     let failed = Promise.withResolvers<unknown>();
     const membership = createMembership({
       pool,
@@ -210,7 +213,7 @@ describeWithPostgres("nodes", () => {
       onJoined: (node) => joinedAnew.resolve(node),
       heed: async () => {},
       onBeat() {},
-      onRescued: (incarnations) => rescued.resolve(incarnations),
+      onRescued: (nodes) => rescued.resolve(nodes),
       onFailure: (error) => failed.resolve(error),
       ...options,
     });
@@ -296,7 +299,7 @@ describeWithPostgres("nodes", () => {
     time.advance(2_000);
     await look;
     time.advance(1_000);
-    expect(await whenRescued()).toEqual([dead.incarnation]);
+    expect(await whenRescued()).toMatchObject([{ incarnation: dead.incarnation }]);
     expect(await queueOf(pool)).toEqual([{ seq: 1, owner: null }]);
   });
 
