@@ -479,7 +479,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     whenIdle: () => dispatcher.whenIdle(),
     ...createLifecycle({
       ...{ config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing, backups },
-      ...{ keyRotation, mail, pauses, hub, answers, avoidNodes, warn },
+      ...{ nodeName, keyRotation, mail, pauses, hub, answers, avoidNodes, warn },
+      isSuccessor: (deps.reception ?? null) !== null,
       descriptors: machine.descriptors,
       disk: machine.disk,
       unwritten: [engine, keyUse, strangers, resets],

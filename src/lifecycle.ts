@@ -55,6 +55,9 @@ export interface LifecycleDeps {
   home: Pick<Home, "announce" | "failsPending" | "pendingFailed" | "release">;
   store: Store;
   lease: Pick<NodeLease, "announce" | "living">;
+  nodeName: string;
+  /** Its predecessor has the same name, and lives on for a while. */
+  isSuccessor: boolean;
   server: Pick<Server, "listen" | "turnAway" | "sendElsewhere" | "underWay" | "stop">;
   address: ServerAddress;
   beacon: HealthBeacon | null;
@@ -94,7 +97,20 @@ const stragglerMs = 60;
 
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   const { config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing } = deps;
-  const { backups, keyRotation, mail, pauses, descriptors, disk, hub, answers, avoidNodes, warn } = deps;
+  const {
+    nodeName,
+    isSuccessor,
+    backups,
+    keyRotation,
+    mail,
+    pauses,
+    descriptors,
+    disk,
+    hub,
+    answers,
+    avoidNodes,
+    warn,
+  } = deps;
   const { noticeMs = defaultNoticeMs } = deps;
   const { payments } = billing;
 
@@ -117,8 +133,19 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     }
     await lease.announce(listenersText(address.ownListeners));
     avoidNodes();
+    warnOfNamesake();
     home.announce({ pid: process.pid, url: address.localUrl() }, warn);
     return port;
+  }
+
+  /** Commands and messages tell servers apart by their names. One that was killed keeps its name until its lease has run out. */
+  function warnOfNamesake(): void {
+    const namesakes = lease.living().filter(({ name }) => name === nodeName);
+    if (isSuccessor || namesakes.length < 2) return;
+    log.write("warn", "node.name_taken", {
+      node: nodeName,
+      message: "Another server on this database has the same name. Try: give each its own POSTRIDER_NODE_NAME.",
+    });
   }
 
   async function startWork(): Promise<void> {

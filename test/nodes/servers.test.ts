@@ -42,6 +42,17 @@ describeWithPostgres("servers on one database", () => {
     while (!(valueIn(await metricsOf(first), "postrider_database_bytes") > 0)) await Bun.sleep(50);
   });
 
+  test("say that another one has the same name", async () => {
+    const database = await postgres.migrated();
+    const warned = async (name: string) =>
+      (await start(database, name)).log.filter((line) => line.includes('"event":"node.name_taken"'));
+    expect(await warned("same")).toEqual([]);
+    expect(await warned("other")).toEqual([]);
+    const [line = "{}", ...more] = await warned("same");
+    expect(more).toEqual([]);
+    expect(JSON.parse(line)).toMatchObject({ level: "warn", node: "same", message: expect.stringContaining("Try: ") });
+  });
+
   test("say how long a transaction has kept rows from being vacuumed", async () => {
     const database = await postgres.migrated();
     const server = await start(database, "first");
