@@ -9,9 +9,12 @@ import { freeBytesOf } from "../lib/free-bytes.ts";
 export function checkRoom(folder: string, bytes: number, leaveFreeBytes: number): void {
   const free = freeBytesOf(folder);
   if (free >= bytes + leaveFreeBytes) return;
+  const needed = [
+    ...(bytes > 0 ? [`${mebibytes(bytes)} needed`] : []),
+    ...(leaveFreeBytes > 0 ? [`${mebibytes(leaveFreeBytes)} kept free (POSTRIDER_MIN_FREE_DISK)`] : []),
+  ];
   throw new StartupError(
-    `${folder} has ${mebibytes(free)} free; ${bytes > 0 ? `${mebibytes(bytes)} are needed, and ` : ""}` +
-      `${mebibytes(leaveFreeBytes)} stay free (POSTRIDER_MIN_FREE_DISK). Try: free up space, or another folder.`,
+    `${folder} has ${wholeMebibytes(free)} free, with ${needed.join(" and ")}. Try: free up space, or another folder.`,
   );
 }
 
@@ -23,9 +26,11 @@ export function checkRoomForLog(dataDir: string, leaveFreeBytes: number): void {
   const free = freeBytesOf(dataDir);
   if (free >= leaveFreeBytes) return;
   throw new StartupError(
-    `${dataDir} has ${mebibytes(free)} free: the log of its server grows while a backup reads, and ` +
+    `${dataDir} has ${wholeMebibytes(free)} free: the log of its server grows while a backup reads, and ` +
       `${mebibytes(leaveFreeBytes)} stay free (POSTRIDER_MIN_FREE_DISK). Try: at an hour with less traffic, or free up space.`,
   );
 }
 
 const mebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+/** Of what there is: a disk that is full has none. */
+const wholeMebibytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20)} MiB`;
