@@ -102,8 +102,8 @@ export const byteSize = ({ least = 0, most = Number.POSITIVE_INFINITY } = {}): F
 });
 
 /** In milliseconds. */
-export const duration = ({ least = 1 } = {}): Form<number> => ({
-  rule: `a whole number of ms, s, m, h or d${between(least, longestDurationMs, unitMs)}`,
+export const duration = ({ least = 1, units = "ms, s, m, h or d" } = {}): Form<number> => ({
+  rule: `a whole number of ${units}${between(least, longestDurationMs, unitMs)}`,
   parse(text) {
     const ms = parseDuration(text);
     return ms === null || ms < least ? null : ms;
@@ -167,7 +167,7 @@ export function withoutPassword(text: string): string {
 /** If this were shorter than a delivery may take, nothing would be left to look at. */
 const shortestRetentionMs = unitMs.h;
 
-export const retentionAge = orWord("none", duration({ least: shortestRetentionMs }));
+export const retentionAge = orWord("none", duration({ least: shortestRetentionMs, units: "h or d" }));
 
 /** PostgreSQL's own, from the weakest to the strongest. */
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];

@@ -35,7 +35,9 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
     const folder = isBack ? to.dir : ownDir;
     const url = isBack ? databaseUrl : to.url;
     if (url === null)
-      throw new StartupError("The way back needs POSTRIDER_DATABASE_URL. Try: set it to the database to leave");
+      throw new StartupError(
+        "Moving back needs POSTRIDER_DATABASE_URL, which is not set. Try: set it to the database that is moved from",
+      );
     if (!isBack) refuseUnused(folder, masterKeyFile);
     if (isBack && masterKeyFile === null && !masterKeyIsIn(folder)) {
       throw new StartupError(
@@ -86,6 +88,11 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
 
 function placeFrom(text: string | undefined, databaseUrl: string | null): { url: string } | { dir: string } {
   if (text === "postgres" && databaseUrl !== null) return { url: databaseUrl };
+  if (text === "postgres") {
+    throw new UsageError(
+      "--to postgres needs POSTRIDER_DATABASE_URL, which is not set. Try: set it, or --to postgres://user:password@host/postrider",
+    );
+  }
   if (text !== undefined && /^postgres(ql)?:\/\//.test(text) && URL.canParse(text)) return { url: text };
   const dir = text?.startsWith("sqlite:") ? text.slice("sqlite:".length) : "";
   if (dir !== "") return { dir };

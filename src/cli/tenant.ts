@@ -1,6 +1,7 @@
 import { loadConfig } from "../config.ts";
 import { UsageError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
+import { largestLimits } from "../operator/limits.ts";
 import type { Flag } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { confirm } from "./confirmation.ts";
@@ -42,13 +43,19 @@ const tierFlag: Flag = {
   choices: tiers,
   doc: `One of ${tiers.join(", ")}; free by default.`,
 };
+const contactFlags: readonly Flag[] = [
+  { name: "--name", value: "NAME", doc: "Display name; required above free." },
+  { name: "--email", value: "ADDRESS", doc: "Contact address; required above free, where it is also the login." },
+];
 const pageFlag: Flag = { name: "--page", value: "N", doc: "Page to show, from 0." };
 const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 by default." };
 
 /** The limits of an account, by request field. */
-const limits: Readonly<Record<string, { name: string; example: number; doc: string; usual?: string }>> = {
+const limits: Readonly<
+  Record<keyof typeof largestLimits, { name: string; example: number; doc: string; usual?: string }>
+> = {
   events_per_month: { name: "--events", example: 50_000, doc: "Events that it may send in a month." },
-  webhooks: { name: "--webhooks", example: 10, doc: "Webhooks that it may have, up to 100." },
+  webhooks: { name: "--webhooks", example: 10, doc: `Webhooks that it may have, up to ${largestLimits.webhooks}.` },
   retention_days: {
     ...{ name: "--retention-days", example: 90, doc: "How long its events are kept; 0: for ever." },
     usual: "as any account's",
@@ -71,12 +78,15 @@ const limitFlags: readonly Flag[] = Object.values(limits).map(({ name, doc, usua
 
 /** @throws UsageError */
 function limitsIn(flags: Invocation["flags"]): Fields {
-  const named = Object.entries(limits).flatMap(([field, { name, example }]): [string, number | null][] => {
+  const fields = Object.keys(limits) as (keyof typeof limits)[];
+  const named = fields.flatMap((field): [string, number | null][] => {
+    const { name, example } = limits[field];
     const given = flags.get(name);
     if (given === undefined) return [];
     if (given === "default") return [[field, null]];
-    if (!/^\d{1,15}$/.test(given))
-      throw new UsageError(`${name} must be a whole number or default. Try: ${name} ${example}`);
+    const most = largestLimits[field];
+    if (!/^\d+$/.test(given) || Number(given) > most)
+      throw new UsageError(`${name} must be a whole number from 0 to ${most}, or default. Try: ${name} ${example}`);
     return [[field, Number(given)]];
   });
   if (named.length > 0) return Object.fromEntries(named);
@@ -86,17 +96,15 @@ function limitsIn(flags: Invocation["flags"]): Fields {
 const verbs: readonly Verb[] = [
   {
     verb: "create",
-    flags: [
-      tierFlag,
-      { name: "--name", value: "NAME", doc: "Display name; required above free." },
-      {
-        name: "--email",
-        value: "ADDRESS",
-        doc: "Contact address; required above free, where it is also the login.",
-      },
-    ],
+    flags: [tierFlag, ...contactFlags],
     summary: "Create an account; its password is shown once",
-    check: ({ flags }) => checkTier(flags.get("--tier") ?? "free"),
+    check({ flags }) {
+      const tier = flags.get("--tier") ?? "free";
+      checkTier(tier);
+      for (const { name, value } of tier === "free" ? [] : contactFlags) {
+        if (!flags.has(name)) throw new UsageError(`The tier ${tier} needs ${name}. Try: ${name} ${value}`);
+      }
+    },
     async run({ client, flags, print, io }) {
       const body = {
         ...(flags.has("--tier") && { tier: flags.get("--tier") }),

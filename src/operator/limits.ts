@@ -5,6 +5,16 @@ import { jsonObject } from "../http/validation.ts";
 
 /** The limits of one account as the operator sets and sees them. A new limit takes one line in each of the objects below. */
 
+/** The largest value that each may have. */
+export const largestLimits = {
+  events_per_month: 1_000_000_000_000,
+  // Each event has a record for each webhook.
+  webhooks: 100,
+  retention_days: 3_650,
+  retention_payloads_days: 3_650,
+  storage_bytes: 1e15,
+};
+
 const limit = (most: number) => limitWith(most, "or null for what the plan includes");
 
 function limitWith(most: number, otherwise: string) {
@@ -13,18 +23,20 @@ function limitWith(most: number, otherwise: string) {
 }
 
 const limits = {
-  events_per_month: limit(1_000_000_000_000),
-  // Each event has a record for each webhook.
-  webhooks: limit(100),
+  events_per_month: limit(largestLimits.events_per_month),
+  webhooks: limit(largestLimits.webhooks),
 };
 
 const kept = {
-  retention_days: limitWith(3_650, "0 for ever, or null for as long as the server keeps those of any account"),
+  retention_days: limitWith(
+    largestLimits.retention_days,
+    "0 for ever, or null for as long as the server keeps those of any account",
+  ),
   retention_payloads_days: limitWith(
-    3_650,
+    largestLimits.retention_payloads_days,
     "0 for as long as the events, or null for as long as the server keeps those of any account",
   ),
-  storage_bytes: limitWith(1e15, "or null for any number"),
+  storage_bytes: limitWith(largestLimits.storage_bytes, "or null for any number"),
 };
 
 export const setLimitsBody = jsonObject({

@@ -24,5 +24,9 @@ test("postrider audit lists who did what, and which user of the machine ran the 
   expect((await run("audit", "--to", "2020-01-01")).out).toBe("No entries match.");
   expect(await run("audit", "--size", "0")).toMatchObject({ code: 2, err: expect.stringContaining("size must be") });
   expect(await run("audit", "--from", "soon")).toMatchObject({ code: 2, err: expect.stringContaining("--from") });
+  expect(await run("audit", "--action", "logn")).toMatchObject({ code: 2, err: expect.stringMatching(/Try: login$/) });
+  const { err } = await run("audit", "--action", "bogus");
+  expect(err).toBe('postrider: "bogus" is not an action. Try: postrider help audit, which lists them');
+  expect((await run("help", "audit")).out).toContain("webhooks.changed");
   await server.stop();
 });

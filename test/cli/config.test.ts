@@ -340,6 +340,7 @@ describe("a malformed setting names itself, its rule and a valid value", () => {
     ["POSTRIDER_PORT", "99999", "a whole number from 0 to 65535"],
     ["POSTRIDER_MAX_BODY", "10MB", "a whole number of bytes, KiB, MiB or GiB, from 1KiB to 4MiB"],
     ["POSTRIDER_RETENTION_MAX_BYTES", "1MiB", "none or a whole number of bytes, KiB, MiB or GiB, at least 64MiB"],
+    ["POSTRIDER_RETENTION", "5m", "none or a whole number of h or d, from 1h to 3650d"],
     ["POSTRIDER_DELIVERY_RATE", "gold=1", "its rate none or a whole number from 1 to 100000"],
   ])("%s=%s is told the rule: %s", (name, value, rule) => {
     expect(refusalOf({ [name]: value })).toContain(`${rule}, not "${value}". Try: ${name}=`);

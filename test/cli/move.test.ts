@@ -31,10 +31,11 @@ describe("postrider move", () => {
     },
   );
 
-  test("does not go back without the setting that names the database", async () => {
-    const { code, said } = await move(["--to", "sqlite:there"]);
-    expect(code).toBe(1);
-    expect(said).toContain("The way back needs POSTRIDER_DATABASE_URL. Try: ");
+  test.each([
+    ["postgres", /^postrider: --to postgres needs POSTRIDER_DATABASE_URL, which is not set\. Try: /],
+    ["sqlite:there", /^postrider: Moving back needs POSTRIDER_DATABASE_URL, which is not set\. Try: /],
+  ])("--to %s says which setting it needs", async (to, expected) => {
+    expect((await move(["--to", to])).said).toMatch(expected);
   });
 
   test("makes nothing where no server has run", async () => {

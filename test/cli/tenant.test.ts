@@ -74,10 +74,16 @@ describe("postrider tenant", () => {
   });
 
   test("create repeats the server's words when it refuses", async () => {
-    const { code, err } = await tenant(["create", "--tier", "pro"]);
+    const { code, err } = await tenant(["create", "--tier", "pro", "--name", "Ada's bank", "--email", "no address"]);
     expect(code).toBe(2);
-    expect(err).toStartWith("postrider: ");
-    expect(err).toContain("required");
+    expect(err).toStartWith("postrider: email ");
+  });
+
+  test.each([
+    [["create", "--tier", "pro"], "The tier pro needs --name. Try: --name NAME"],
+    [["create", "--tier", "pro", "--name", "Ada"], "The tier pro needs --email. Try: --email ADDRESS"],
+  ])("%p is told which flag it needs", async (words, said) => {
+    expect(await tenant(words)).toMatchObject({ code: 2, err: `postrider: ${said}` });
   });
 
   test("list shows a page as a table", async () => {
@@ -109,8 +115,13 @@ describe("postrider tenant", () => {
       [],
       "set-limits needs a limit. Try: --events N or --webhooks N or --retention-days N or --payload-days N or --storage N",
     ],
-    [["--events", "many"], "--events must be a whole number or default. Try: --events 50000"],
-    [["--storage", "5GB"], "--storage must be a whole number or default. Try: --storage 5000000000"],
+    [["--events", "many"], "--events must be a whole number from 0 to 1000000000000, or default. Try: --events 50000"],
+    [
+      ["--storage", "5GB"],
+      "--storage must be a whole number from 0 to 1000000000000000, or default. Try: --storage 5000000000",
+    ],
+    [["--webhooks", "1000"], "--webhooks must be a whole number from 0 to 100, or default. Try: --webhooks 10"],
+    [["--webhooks", "null"], "--webhooks must be a whole number from 0 to 100, or default. Try: --webhooks 10"],
   ])("set-limits with %p asks no server", async (flags, message) => {
     expect(await tenant(["set-limits", "t1", ...flags])).toMatchObject({ code: 2, err: `postrider: ${message}` });
   });

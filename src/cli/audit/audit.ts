@@ -1,7 +1,8 @@
 import { loadConfig } from "../../config.ts";
 import { auditActions } from "../../domain/audit.ts";
 import { systemClock } from "../../lib/clock.ts";
-import type { Flag } from "../arguments.ts";
+import { nearest } from "../../lib/nearest.ts";
+import { type Flag, UsageError } from "../arguments.ts";
 import { readMoment } from "../client/filters.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { count } from "../count.ts";
@@ -29,7 +30,10 @@ interface AuditPage {
 
 const queryFlags: readonly Flag[] = [
   { name: "--tenant", value: "ID", doc: "Entries about this account, even if it has been deleted." },
-  { name: "--action", value: "ACTION", choices: auditActions, doc: "This action alone, such as webhooks.changed." },
+  {
+    ...{ name: "--action", value: "ACTION", choices: auditActions },
+    doc: `This action alone. One of ${auditActions.join(", ")}.`,
+  },
   { name: "--from", value: "WHEN", doc: "From then on: `2d` ago, or a time such as 2026-03-01T12:00Z." },
   { name: "--to", value: "WHEN", doc: "Until then, inclusive." },
   { name: "--page", value: "N", doc: "Page to show, from 0." },
@@ -60,6 +64,10 @@ function queryOf(flags: ReadonlyMap<string, string>, now: number): URLSearchPara
   for (const { name } of queryFlags) {
     const text = flags.get(name);
     if (text === undefined) continue;
+    if (name === "--action" && !auditActions.some((action) => action === text)) {
+      const remedy = nearest(text, auditActions) ?? "postrider help audit, which lists them";
+      throw new UsageError(`"${text}" is not an action. Try: ${remedy}`);
+    }
     if (name === "--from" || name === "--to") {
       query.set(name.slice(2), readMoment(text, name === "--from" ? "start" : "end", name, now));
     } else query.set(name.slice(2), text);

@@ -166,7 +166,7 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
         if (node !== nodes.all[0]) throw error;
         const said = messageOf(error);
         const [reason] = said.replace(/^.*?postrider: /s, "").split(" Try: ");
-        throw new StartupError(`${reason} Try: --database-url with an empty database of a server that runs`);
+        throw new StartupError(`${reason} Try: name an empty database of a running PostgreSQL with --database-url`);
       }
     }
   }
