@@ -1,8 +1,9 @@
 import { loadConfig } from "../../config.ts";
 import { auditActions } from "../../domain/audit.ts";
+import { UsageError } from "../../domain/errors.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { nearest } from "../../lib/nearest.ts";
-import { type Flag, UsageError } from "../arguments.ts";
+import type { Flag } from "../arguments.ts";
 import { readMoment } from "../client/filters.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { count } from "../count.ts";
