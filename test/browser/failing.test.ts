@@ -205,6 +205,12 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
       .locator("summary", { hasText: /^Replay dashboard-/ })
       .nth(1)
       .waitFor();
+
+    // A webhook that is removed meanwhile gets nothing, so it is not named.
+    await account.setWebhooks({ webhook_url: shop, name: "Shop" });
+    await press(page, "Replay");
+    await dialog.getByText("Shop acknowledged it already, and would get it again.").waitFor();
+    expect(await dialog.getByRole("button").allTextContents()).toEqual(["Not now", "Replay to Shop"]);
   });
 
   test("keeps what somebody points at", async () => {

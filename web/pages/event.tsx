@@ -24,6 +24,7 @@ import "./event.css";
 import { tryAndSay } from "./events/act.ts";
 import { copyCurl, curlOfEvent } from "./events/event-curl.ts";
 import { useWayBack } from "./events/left-lists.ts";
+import { receiversIn, receiversOf } from "./events/receivers.ts";
 import { attemptsInWords } from "./events/record.ts";
 import { replayEvent } from "./events/replay-event.ts";
 
@@ -36,7 +37,8 @@ export function EventPage() {
   const isErased = first?.payloadErased === true;
 
   const webhooks = useLoaded("webhooks", readWebhooks);
-  const [isAsking, setAsking] = useState(false);
+  /** Whom a replay would deliver to, while the question stands. */
+  const [asked, setAsked] = useState<readonly Webhook[] | null>(null);
 
   async function replay(urls: readonly (string | undefined)[] = [undefined]): Promise<void> {
     for (const url of urls) await replayEvent(id, url);
@@ -45,7 +47,9 @@ export function EventPage() {
 
   /** Webhooks that have acknowledged an event get it a second time only if the user says so. */
   async function askOrReplay(): Promise<void> {
-    if (event.data?.records.some(({ state }) => state === "DELIVERED") && webhooks.data?.length) setAsking(true);
+    // The list may have changed since the page was opened.
+    const receivers = receiversOf(await readWebhooks());
+    if (receiversIn("DELIVERED", event.data?.records ?? [], receivers).length > 0) setAsked(receivers);
     else await replay();
   }
 
@@ -88,13 +92,8 @@ export function EventPage() {
       ) : (
         <Found id={id} event={event} webhooks={webhooks.data} showEarlier={event.showEarlier} />
       )}
-      {isAsking && event.data && webhooks.data && (
-        <AskAgain
-          records={event.data.records}
-          webhooks={webhooks.data}
-          onReplay={replay}
-          onClose={() => setAsking(false)}
-        />
+      {asked && event.data && (
+        <AskAgain records={event.data.records} receivers={asked} onReplay={replay} onClose={() => setAsked(null)} />
       )}
     </div>
   );

@@ -3,27 +3,27 @@ import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { webhookInWords } from "../events/chips.ts";
+import { receiversIn } from "../events/receivers.ts";
 import { namesInWords } from "../events/replay-these.ts";
 
 /** Some webhooks have acknowledged the event: they would get it twice. */
 export function AskAgain({
   records,
-  webhooks,
+  receivers,
   onReplay,
   onClose,
 }: {
   records: readonly EventRecord[];
-  webhooks: readonly Webhook[];
-  /** @param urls the webhooks that get it; undefined: all registered ones */
+  /** The webhooks that a replay delivers to. */
+  receivers: readonly Webhook[];
+  /** @param urls the webhooks that get it; undefined: all of them */
   onReplay(urls?: readonly string[]): Promise<void>;
   onClose(): void;
 }) {
-  const urlsIn = (state: EventRecord["state"]) =>
-    records.filter((one) => one.state === state).map((one) => one.targetWebhook);
-  const inWords = (urls: readonly string[]) => namesInWords(urls.map((url) => webhookInWords(url, webhooks)));
-  const delivered = urlsIn("DELIVERED");
-  const missed = urlsIn("FAILED").filter((wanted) => webhooks.some(({ url }) => url === wanted));
-  const all = webhooks.length < 3 ? inWords(webhooks.map(({ url }) => url)) : `all ${webhooks.length} webhooks`;
+  const inWords = (urls: readonly string[]) => namesInWords(urls.map((url) => webhookInWords(url, receivers)));
+  const delivered = receiversIn("DELIVERED", records, receivers);
+  const missed = receiversIn("FAILED", records, receivers);
+  const all = receivers.length < 3 ? inWords(receivers.map(({ url }) => url)) : `all ${receivers.length} webhooks`;
   const toMissed = useAttempt(async () => {
     await onReplay(missed);
     onClose();
