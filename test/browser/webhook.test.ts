@@ -5,7 +5,7 @@ import { row, see } from "./event-list.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { follow, left, press, seeHeading, seeText } from "./visitor.ts";
+import { ask, follow, left, press, seeHeading, seeText } from "./visitor.ts";
 
 const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "1h" });
 const browser = openBrowser(server.url);
@@ -180,6 +180,21 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     await see(row(page, "refund").getByText(/Delivered · .+ms · 1 try/));
   });
 
+  test("shows the replays that go to it, and no others", async () => {
+    const { account, page } = await open({ tier: "enterprise" });
+    const books = `${receiver.url}/books`;
+    await account.setWebhooks({ webhook_url: hook, name: "Shop" }, { webhook_url: books, name: "Books" });
+    receiver.answerAlways(503);
+    await account.ingest({ type: "order.paid" });
+    for (const [replayGroupId, webhook] of [["to-books", books], ["to-shop", hook], ["to-all"]]) {
+      await account.post("/v1/events/replays/all", { replayGroupId, webhook });
+    }
+    const replays = page.getByRole("region", { name: "Replays" });
+    await see(replays.getByText("to-all"), replays.getByText("to-shop"), replays.getByText(/^Events: Shop · /));
+    expect(await replays.locator(".label").allTextContents()).toEqual(["to-all", "to-shop"]);
+    receiver.answerAlways(null);
+  });
+
   test("is reached from the list, and says so when there is none", async () => {
     const { account, page } = await open({});
     await follow(page, "Webhooks");
@@ -193,8 +208,12 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
   });
 });
 
-async function open(look: Partial<Look>): Promise<{ account: Account; page: Page; id: string }> {
+async function open({
+  tier,
+  ...look
+}: Partial<Look> & { tier?: string }): Promise<{ account: Account; page: Page; id: string }> {
   const account = await openAccount(server.url);
+  if (tier) await ask(`${server.url}/operator/tenants/${account.id}/tier`, "PUT", server.operatorToken(), { tier });
   await account.setWebhooks({ webhook_url: hook, name: "Shop" });
   const [webhook] = await account.get<{ id: string }[]>("/v1/tenants/webhooks");
   const id = webhook?.id ?? "";

@@ -69,7 +69,7 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
   const situation = useLoaded(`${id} ${range.key}`, (signal) => readWebhookSituation(webhook, range, signal));
   useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], situationEveryMs, situation.reload);
   const stats = useStats(range, id);
-  const replayed = useBegun([webhook]);
+  const replayed = useBegun([webhook], webhook);
   const [isTesting, setTesting] = useState(false);
   const path = `/webhooks/${id}`;
 

@@ -16,12 +16,13 @@ export interface Replayed {
   readonly others: JSX.Element | null;
 }
 
-export function useBegun(webhooks: readonly Webhook[]): Replayed {
+/** @param only for the page of one webhook: what cannot deliver to it is left out */
+export function useBegun(webhooks: readonly Webhook[], only?: Webhook): Replayed {
   const [begun, setBegun] = useState<readonly Begun[]>([]);
   /** What was shown when the latest of them was started, and what is shown now. */
   const before = useRef<readonly Failing[]>([]);
   const shown = useRef<readonly Failing[]>([]);
-  const latest = useLatestReplays(begun.length, webhooks);
+  const latest = useLatestReplays(begun.length, webhooks, only);
   return {
     isAny: begun.length > 0,
     begin(one) {

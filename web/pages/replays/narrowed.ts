@@ -9,6 +9,10 @@ function listFilterOf({ filter }: Replay): Filter {
   return { ...everything, webhook, type, code, status: String(status), span, from, to };
 }
 
+/** Whether it may deliver to that webhook: it is narrowed to this one, or to none. */
+export const mayReach = ({ filter }: Pick<Replay, "filter">, { id, url }: Pick<Webhook, "id" | "url">): boolean =>
+  [undefined, id, url].includes(filter?.webhook);
+
 /** In words. */
 export const narrowedTo = (replay: Replay, webhooks: readonly Webhook[] | undefined): string =>
   chipsOf(listFilterOf(replay), webhooks)

@@ -6,7 +6,7 @@ import { Panel } from "../../parts/panel.tsx";
 import { hasEnded, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
-import { narrowedTo } from "./narrowed.ts";
+import { mayReach, narrowedTo } from "./narrowed.ts";
 
 const followEveryMs = 500;
 
@@ -17,8 +17,11 @@ export interface LatestReplays {
   othersThan(ids: readonly string[]): JSX.Element | null;
 }
 
-/** @param started how many were started here */
-export function useLatestReplays(started: number, webhooks: readonly Webhook[]): LatestReplays {
+/**
+ * @param started how many were started here
+ * @param only the others are those that may deliver to this webhook
+ */
+export function useLatestReplays(started: number, webhooks: readonly Webhook[], only?: Webhook): LatestReplays {
   const list = useLoaded("under way", (signal) =>
     call<ReplayPage>("/v1/events/replays", { query: { size: 20 }, signal }),
   );
@@ -47,7 +50,9 @@ export function useLatestReplays(started: number, webhooks: readonly Webhook[]):
       return replay ? <ul>{toRow(replay)}</ul> : null;
     },
     othersThan(ids) {
-      const others = replays.filter((replay) => !hasEnded(replay) && !ids.includes(replay.id));
+      const others = replays.filter(
+        (replay) => !hasEnded(replay) && !ids.includes(replay.id) && (only === undefined || mayReach(replay, only)),
+      );
       return others.length === 0 ? null : (
         <Panel title="Replays" actions={<a href="/replays">See all</a>} isFlush>
           <ul class="rows">{others.map(toRow)}</ul>
