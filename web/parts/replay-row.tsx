@@ -7,6 +7,7 @@ import { count } from "../format/number.ts";
 import { Button, LinkButton } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon, type IconName } from "./icon.tsx";
+import { hasEnded } from "./replay-groups.ts";
 import { say } from "./said.tsx";
 import { Shares } from "./shares.tsx";
 import { Skeleton } from "./states.tsx";
@@ -29,8 +30,6 @@ const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word:
   cancelled: { tone: "", icon: "cross", word: "Cancelled" },
 };
 
-export const hasEnded = ({ status }: Replay) => status === "completed" || status === "cancelled";
-
 /** A replay that has finished without everything arriving is not a success. */
 function failedLook({ status, delivered, failed }: Replay): { tone: string; icon: IconName; word: string } | null {
   if (status !== "completed" || failed === 0) return null;
@@ -40,6 +39,7 @@ function failedLook({ status, delivered, failed }: Replay): { tone: string; icon
 
 export function ReplayRow({
   replay,
+  events = replay.selected,
   narrowedTo = "",
   isMarked = false,
   onChanged,
@@ -47,6 +47,8 @@ export function ReplayRow({
   children,
 }: {
   replay: Replay;
+  /** How many it selected. */
+  events?: number;
   /** The part of its kind that it covers, in words; "": all of it. */
   narrowedTo?: string;
   /** Marks the one that the page was opened for. */
@@ -111,7 +113,7 @@ export function ReplayRow({
       />
       <p class="small numbers">
         <span>
-          {count(selected)} {selected === 1 ? "event" : "events"} selected
+          {count(events)} {events === 1 ? "event" : "events"} selected
           {queued > 0 && `, ${count(queued)} ${queued === 1 ? "delivery" : "deliveries"} queued`}
         </span>
         {queued > 0 && <span class="state delivered">{count(delivered)} delivered</span>}

@@ -89,6 +89,7 @@ function Asking({
   );
   const selected = preview.data ? sendableOf(preview.data) : null;
   const erased = preview.data ? erasedInWords(preview.data) : "";
+  // The list counts deliveries, and a replay takes events: an event may be listed once for each webhook.
   const events = selected === null ? "" : `${count(selected)} ${selected === 1 ? "event" : "events"}`;
   const only = fields.webhook === undefined ? "" : " and nowhere else";
   const isWhatever = kind === "all" && fields.code === undefined && fields.status === undefined;
@@ -96,8 +97,11 @@ function Asking({
   const whatHappens = `${erased}${events} will be delivered again ${target}${only}.${again}`;
   return (
     <ReplayQuestion
-      title={`Replay ${words}?`}
-      facts={[["Selection", selection]]}
+      title={`Replay ${selected ? events : "these"}?`}
+      facts={[
+        ["Selection", selection],
+        ["Listed", words],
+      ]}
       press={selected ? `Replay ${events}` : null}
       onStart={onStart}
       onClose={onClose}

@@ -5,7 +5,8 @@ import type { Replay, ReplayPage } from "../../api/types.ts";
 import { labelOf } from "../../format/label.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { cancelReplay, hasEnded, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
+import { hasEnded, sumOf } from "../../parts/replay-groups.ts";
+import { cancelReplay, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 import { useRefresh } from "../../stream/live.ts";
@@ -17,6 +18,8 @@ interface Started {
   readonly tenantId: string;
   /** More than one: one for each delivery of a page. */
   readonly ids: readonly string[];
+  /** For several: how many events these deliveries are of. */
+  readonly events: number;
   readonly label: string;
   readonly narrowedTo: string;
   /** Where several replays link to: they have no list of their own. */
@@ -34,9 +37,10 @@ const started = signal<Started | null>(null);
 export async function startReplay(these: ReplayThese, about: About): Promise<void> {
   const label = labelOf("dashboard", Date.now());
   const ids: string[] = [];
+  const events = new Set<string>();
   const follow = () => {
     const tenantId = account.value?.tenant_id ?? "";
-    if (ids.length > 0) started.value = { tenantId, ids, label, ...about, isOver: false };
+    if (ids.length > 0) started.value = { tenantId, ids, events: events.size, label, ...about, isOver: false };
   };
   const post = async (kind: string, body: object) => {
     const path = `/v1/events/replays/${kind}`;
@@ -48,6 +52,7 @@ export async function startReplay(these: ReplayThese, about: About): Promise<voi
     else {
       for (const { eventId, targetWebhook } of these.records) {
         await post("single", { eventId, ...(targetWebhook !== "" && { webhook: targetWebhook }) });
+        events.add(eventId);
       }
     }
   } finally {
@@ -56,22 +61,6 @@ export async function startReplay(these: ReplayThese, about: About): Promise<voi
 }
 
 const followEveryMs = 500;
-
-/** Many replays of one delivery each, summed up as one. */
-function sumOf(replays: readonly Replay[]): Replay {
-  const [first] = replays;
-  if (!first) throw new Error("The replays are not listed.");
-  const sum = (name: "selected" | "queued" | "delivered" | "failed" | "superseded" | "skipped" | "returned") =>
-    replays.reduce((total, replay) => total + (replay[name] ?? 0), 0);
-  const open = replays.find((replay) => !hasEnded(replay));
-  return {
-    ...first,
-    kind: "Listed deliveries",
-    status: open?.status ?? (replays.some(({ status }) => status === "cancelled") ? "cancelled" : "completed"),
-    ...{ selected: sum("selected"), queued: sum("queued"), delivered: sum("delivered"), failed: sum("failed") },
-    ...{ superseded: sum("superseded"), skipped: sum("skipped"), returned: sum("returned") },
-  };
-}
 
 /** Whether a replay of this list is under way. */
 export const isReplaying = (listUrl: string): boolean => started.value?.listUrl === listUrl && !started.value.isOver;
@@ -89,7 +78,9 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
   const replay = useLoaded(ids.join(), async (signal) => {
     if (ids.length === 1) return call<Replay>(`/v1/events/replays/${id}`, { signal });
     const { replays } = await call<ReplayPage>("/v1/events/replays", { query: { size: ids.length + 100 }, signal });
-    return sumOf(replays.filter((one) => ids.includes(one.id)));
+    const [first, ...others] = replays.filter((one) => ids.includes(one.id));
+    if (!first) throw new Error("The replays are not listed.");
+    return sumOf([first, ...others], "Listed deliveries");
   });
   useRefresh(["replay.progressed"], followEveryMs, replay.reload);
 
@@ -114,6 +105,7 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
           <ul>
             <ReplayRow
               replay={{ ...data, replayGroupId: label }}
+              {...(ids.length > 1 && { events: of.events })}
               narrowedTo={narrowedTo}
               onChanged={replay.put}
               onCancel={cancelAll}
