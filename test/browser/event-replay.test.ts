@@ -103,6 +103,13 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     expect(await replaysOf(account)).toMatchObject([...toEach, ...toEach]);
     expect(await account.get(`/v1/events/${bob}`)).toMatchObject([{ attempts: 1 }, { attempts: 1 }]);
 
+    await press(page, "Replay these 4 …");
+    const dialog = page.getByRole("dialog", { name: "Replay 4 deliveries?" });
+    await see(dialog.getByText("All of them were acknowledged already, and Shop and Books would get them again."));
+    await browser.inspect(page, "events-replay-again");
+    await press(dialog, "Not now");
+    expect(await replaysOf(account)).toHaveLength(4);
+
     await search(page, "carol");
     await see(page.getByText("No events match the filters."));
     expect(await page.getByRole("button", { name: /^Replay/ }).count()).toBe(0);

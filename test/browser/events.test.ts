@@ -180,7 +180,18 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     receiver.answerAlways(200);
     await page.keyboard.press("r");
     await see(page.getByRole("link", { name: "See the replay" }));
-    await see(row(page, /Delivered · .+ m?s · 2 tries/));
+    await see(row(page, /Delivered · .+ms · 2 tries/));
+
+    // What was acknowledged is sent again only by somebody who says so.
+    await page.keyboard.press("r");
+    const dialog = page.getByRole("dialog", { name: "Replay this delivery?" });
+    await see(dialog.getByText(/ acknowledged the event already, and would get it again\.$/));
+    await browser.inspect(page, "events-again");
+    await dialog.getByRole("button", { name: "Not now" }).click();
+    expect(await row(page, /Delivered · .+ms · 2 tries/).count()).toBe(1);
+    await page.keyboard.press("r");
+    await dialog.getByRole("button", { name: "Replay", exact: true }).click();
+    await see(row(page, /Delivered · .+ms · 3 tries/));
     receiver.answerAlways(null);
 
     await page.keyboard.press("k");

@@ -1,14 +1,17 @@
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import type { Webhook } from "../api/types.ts";
+import { call } from "../api/client.ts";
+import type { EventRecord, Webhook } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { exactTimeWithZone } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { useShortcuts } from "../parts/keyboard.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { ReplayQuestion } from "../parts/replay-question.tsx";
 import { say } from "../parts/said.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
+import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { tryAndSay } from "./events/act.ts";
 import { webhookInWords } from "./events/chips.ts";
@@ -24,10 +27,20 @@ import { type Listed, type ListedRecord, pairOf } from "./events/record.ts";
 import { replayableUrl, withRemoved } from "./events/removed-webhook.ts";
 import { replayEvent } from "./events/replay-event.ts";
 import { ReplayListed } from "./events/replay-listed.tsx";
+import { againInWords } from "./events/replay-these.ts";
 import { Replaying } from "./events/replaying.tsx";
 import { EventRow, EventSkeleton } from "./events/row.tsx";
 import { useRowKeys } from "./events/row-keys.ts";
 import { useSeen } from "./events/seen.ts";
+
+const webhooksEveryMs = 1_000;
+
+interface Asked {
+  readonly eventId: string;
+  /** Undefined: all that are registered. */
+  readonly webhook: string | undefined;
+  readonly again: string;
+}
 
 /** The account's history: one row per event and webhook, newest first. */
 export function EventsPage() {
@@ -36,24 +49,35 @@ export function EventsPage() {
   const entry = useHistoryEntry(url);
   const list = useEventList(filter, entry);
   const webhooks = useLoaded("webhooks", readWebhooks);
+  useRefresh(["account.changed", "webhook.changed"], webhooksEveryMs, webhooks.reload);
   const seen = useSeen(list.records);
   const news = useNews(filter, list, urlOfWebhook(filter.webhook, webhooks.data));
   /** What was newest before somebody asked for more. */
   const [seenId, setSeenId] = useState<string | null>(null);
+  /** A delivery that was acknowledged, while it is asked whether to send it again. */
+  const [asked, setAsked] = useState<Asked | null>(null);
 
   const rows = useRowKeys(list.records, findList(entry)?.selected ?? null);
   const { data } = list.loaded;
   useReturn(entry, data && { listed: { ...data, records: list.records }, selected: rows.selected });
 
   useShortcuts([
-    { keys: "r", does: "Replay the selected delivery", run: () => void act(rows.selectedRecord, replay) },
+    { keys: "r", does: "Replay the selected delivery", run: () => void act(rows.selectedRecord, askOrReplay) },
     { keys: "c", does: "Copy the selected event as curl", run: () => void act(rows.selectedRecord, copyCurl) },
   ]);
 
   /** Replays the row's delivery; if its webhook is gone, it goes to those that are registered. */
-  async function replay({ eventId, targetWebhook }: ListedRecord): Promise<void> {
-    const isRegistered = webhooks.data?.some(({ url }) => url === targetWebhook);
-    list.replace(await replayEvent(eventId, isRegistered ? targetWebhook : undefined));
+  async function askOrReplay(record: ListedRecord): Promise<void> {
+    const registered = webhooks.data ?? (await readWebhooks());
+    const isRegistered = registered.some(({ url }) => url === record.targetWebhook);
+    const { eventId } = record;
+    const again = againInWords(
+      isRegistered ? [record] : await call<EventRecord[]>(`/v1/events/${eventId}`),
+      registered,
+    );
+    const webhook = isRegistered ? record.targetWebhook : undefined;
+    if (again === "") list.replace(await replayEvent(eventId, webhook));
+    else setAsked({ eventId, webhook, again });
   }
 
   function loadNewest(): void {
@@ -130,6 +154,20 @@ export function EventsPage() {
           )}
         </Shown>
       </section>
+      {asked && (
+        <ReplayQuestion
+          title="Replay this delivery?"
+          facts={[["Event", asked.eventId]]}
+          press="Replay"
+          onStart={async () => {
+            list.replace(await replayEvent(asked.eventId, asked.webhook));
+            setAsked(null);
+          }}
+          onClose={() => setAsked(null)}
+        >
+          {asked.again}
+        </ReplayQuestion>
+      )}
     </>
   );
 }

@@ -6,7 +6,7 @@ import { Dialog } from "./dialog.tsx";
 /** What is replayed: names and values. */
 export type Facts = readonly (readonly [name: string, value: string])[];
 
-/** Asks before many events are delivered again, and says which ones. */
+/** Asks before many events, or some that were acknowledged, are delivered again, and says which ones. */
 export function ReplayQuestion({
   title,
   facts,

@@ -10,7 +10,7 @@ import { useLoaded } from "../../stream/load.ts";
 import { chipsOf, webhookInWords } from "./chips.ts";
 import { type Filter, urlOf } from "./filter.ts";
 import type { Listed } from "./record.ts";
-import { type ReplayThese, replayTheseOf, targetInWords, urlOfReplayed } from "./replay-these.ts";
+import { includesDelivered, type ReplayThese, replayTheseOf, targetInWords, urlOfReplayed } from "./replay-these.ts";
 import { isReplaying, startReplay } from "./replaying.tsx";
 
 interface ReplayListedProps {
@@ -19,7 +19,7 @@ interface ReplayListedProps {
   webhooks: readonly Webhook[] | undefined;
 }
 
-/** Replays what is listed, all of it and nothing else. For many it asks first. */
+/** Replays what is listed, all of it and nothing else. It asks first for many, and for what was acknowledged already. */
 export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   const [asked, setAsked] = useState<ReplayThese | null>(null);
   const these = replayTheseOf(filter, listed, webhooks);
@@ -38,6 +38,10 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
 
   // A running replay has its own part of the page; once it is over, the list is read again.
   if (these === null || isReplaying(urlOf(filter))) return null;
+  const selection = chipsOf(filter, webhooks)
+    .map(({ text }) => text)
+    .concat(filter.span === "" ? "Any time" : [])
+    .join(" · ");
   const mustAsk = these.mustAsk || webhooks?.length === 0;
   return (
     <>
@@ -49,13 +53,21 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
           </p>
         </Dialog>
       )}
+      {asked?.by === "page" && (
+        <ReplayQuestion
+          title={`Replay ${asked.words}?`}
+          facts={[["Selection", selection]]}
+          press={`Replay ${asked.words}`}
+          onStart={() => start(asked)}
+          onClose={() => setAsked(null)}
+        >
+          {asked.again}
+        </ReplayQuestion>
+      )}
       {asked?.by === "selection" && webhooks?.length !== 0 && (
         <Asking
           these={asked}
-          selection={chipsOf(filter, webhooks)
-            .map(({ text }) => text)
-            .concat(filter.span === "" ? "Any time" : [])
-            .join(" · ")}
+          selection={selection}
           target={targetInWords(
             asked.kind,
             filter,
@@ -92,8 +104,7 @@ function Asking({
   // The list counts deliveries, and a replay takes events: an event may be listed once for each webhook.
   const events = selected === null ? "" : `${count(selected)} ${selected === 1 ? "event" : "events"}`;
   const only = fields.webhook === undefined ? "" : " and nowhere else";
-  const isWhatever = kind === "all" && fields.code === undefined && fields.status === undefined;
-  const again = isWhatever ? " That includes what was delivered already." : "";
+  const again = includesDelivered(kind, fields) ? " That includes what was delivered already." : "";
   const whatHappens = `${erased}${events} will be delivered again ${target}${only}.${again}`;
   return (
     <ReplayQuestion

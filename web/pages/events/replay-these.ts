@@ -1,7 +1,9 @@
 import type { Webhook } from "../../api/types.ts";
 import { mostUnasked } from "../../format/kept.ts";
 import { count } from "../../format/number.ts";
+import { webhookInWords } from "./chips.ts";
 import { type Filter, fieldsOf, isChoosing, urlOf } from "./filter.ts";
+import { receiversIn, receiversOf } from "./receivers.ts";
 import { deliveriesInWords, type Listed, type ListedRecord } from "./record.ts";
 
 /** A replay of exactly what a list shows: never wider. */
@@ -19,7 +21,12 @@ export type ReplayThese = {
       readonly fields: Readonly<Record<string, string | number>>;
     }
   /** One by one: no replay selects exactly what the list shows. */
-  | { readonly by: "page"; readonly records: readonly ListedRecord[] }
+  | {
+      readonly by: "page";
+      readonly records: readonly ListedRecord[];
+      /** As written by `againInWords`. */
+      readonly again: string;
+    }
 );
 
 /**
@@ -38,16 +45,22 @@ export function replayTheseOf(
   const { state, webhook, q, replay } = filter;
   const isRegistered = (wanted: string) => webhooks.some(({ id, url }) => id === wanted || url === wanted);
   if (q === "" && replay === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
-    const { status, ...fields } = fieldsOf(filter, listed.readAt, listed.held);
+    const { status, ...given } = fieldsOf(filter, listed.readAt, listed.held);
+    const fields = { ...given, ...(status !== undefined && { status: Number(status) }) };
     const { total, totalIsExact } = listed;
-    // The whole history is seldom what the user means to send again.
     const isAnyErased = listed.records.some(({ payloadErased }) => payloadErased);
-    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased;
+    const kind = state === "failed" ? "failed" : "all";
+    // What is on other pages is not known.
+    const isAnyAgain =
+      includesDelivered(kind, fields) &&
+      (total > listed.records.length || againInWords(listed.records, webhooks) !== "");
+    // The whole history is seldom what the user means to send again.
+    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased || isAnyAgain;
     const many = totalIsExact ? "" : "more than ";
     return {
       by: "selection",
-      kind: state === "failed" ? "failed" : "all",
-      fields: { ...fields, ...(status !== undefined && { status: Number(status) }) },
+      kind,
+      fields,
       text: `${total === 1 ? "Replay this one" : `Replay these ${many}${count(total)}`}${mustAsk ? " …" : ""}`,
       words: `${many}${deliveriesInWords(total)}`,
       mustAsk,
@@ -60,8 +73,29 @@ export function replayTheseOf(
   if (n === 0 || webhooks.length === 0) return null;
   const isAll = listed.totalIsExact && n === listed.total;
   const these = n === 1 ? "this one" : `these ${n}`;
-  const text = isAll ? `Replay ${these}` : `Replay the ${n} on this page`;
-  return { by: "page", records, text, words: deliveriesInWords(n), mustAsk: false };
+  const again = againInWords(records, webhooks);
+  const mustAsk = again !== "";
+  const text = `${isAll ? `Replay ${these}` : `Replay the ${n} on this page`}${mustAsk ? " …" : ""}`;
+  return { by: "page", records, again, text, words: deliveriesInWords(n), mustAsk };
+}
+
+/** Whether a replay may send what was acknowledged: a reason selects only what failed, or waits after it. */
+export const includesDelivered = (
+  kind: "failed" | "all",
+  { code, status }: Readonly<Record<string, string | number>>,
+): boolean => kind === "all" && code === undefined && status === undefined;
+
+/** Which webhooks would get some of these deliveries a second time, as a sentence; "": none. */
+export function againInWords(records: readonly ListedRecord[], webhooks: readonly Webhook[]): string {
+  const urls = receiversIn("DELIVERED", records, receiversOf(webhooks));
+  if (urls.length === 0) return "";
+  const names = namesInWords(urls.map((url) => webhookInWords(url, webhooks)));
+  if (records.every(({ eventId }) => eventId === records[0]?.eventId)) {
+    return `${names} acknowledged the event already, and would get it again.`;
+  }
+  const n = records.filter(({ state, targetWebhook }) => state === "DELIVERED" && urls.includes(targetWebhook)).length;
+  if (n === 1) return `1 of them was acknowledged already, and ${names} would get it again.`;
+  return `${n === records.length ? "All" : count(n)} of them were acknowledged already, and ${names} would get them again.`;
 }
 
 /** Where the events of a selection go, worded as the end of a sentence. */

@@ -1,13 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import { everything, type Filter } from "../../../../web/pages/events/filter.ts";
 import type { ListedRecord } from "../../../../web/pages/events/record.ts";
-import { replayTheseOf, targetInWords, urlOfReplayed } from "../../../../web/pages/events/replay-these.ts";
+import {
+  againInWords,
+  replayTheseOf,
+  targetInWords,
+  urlOfReplayed,
+} from "../../../../web/pages/events/replay-these.ts";
 
 const now = Date.UTC(2026, 2, 1, 12);
 const held = "2026-03-01T11:59:00.000Z";
 const shop = { id: "wh_1", url: "https://shop.example/hook", name: "Shop" };
-const record = (targetWebhook: string): ListedRecord => ({
-  ...{ eventId: "evt_1", tenantId: "t", state: "FAILED", ingestionTimestamp: held, targetWebhook, eventType: null },
+const record = (targetWebhook: string, state = "FAILED", eventId = "evt_1"): ListedRecord => ({
+  ...{ eventId, tenantId: "t", state, ingestionTimestamp: held, targetWebhook, eventType: null },
   ...{
     errorReason: null,
     errorCode: null,
@@ -48,8 +53,22 @@ describe("a list is replayed by what selects the same", () => {
     [{ total: 101 }, "Replay these 101 …", true],
     [{ total: 10_000, totalIsExact: false }, "Replay these more than 10\u202f000 …", true],
   ])("%j: %s", (of, text, mustAsk) => {
-    const these = replayTheseOf(given({ type: "order.paid" }), { ...listed, ...of }, [shop]);
+    const these = replayTheseOf(given({ state: "failed", type: "order.paid" }), { ...listed, ...of }, [shop]);
     expect(these).toMatchObject({ text, mustAsk });
+  });
+
+  test.each<[string, Partial<Filter>, Partial<typeof listed>, boolean]>([
+    ["for what has failed", { type: "order.paid" }, { total: 2 }, false],
+    [
+      "where something was acknowledged",
+      { type: "order.paid" },
+      { total: 2, records: [record(shop.url), record(shop.url, "DELIVERED")] },
+      true,
+    ],
+    ["where other pages may have what was acknowledged", { type: "order.paid" }, { total: 60 }, true],
+    ["for a reason, which only failures have", { status: "404" }, { total: 60 }, false],
+  ])("a question is asked %s: %j", (_, filter, of, mustAsk) => {
+    expect(replayTheseOf(given(filter), { ...listed, ...of }, [shop])).toMatchObject({ mustAsk });
   });
 
   test("a question is asked where a payload was erased, which it says", () => {
@@ -79,7 +98,7 @@ describe("what no replay selects is replayed as the page shows it", () => {
     [{ webhook: "wh_gone" }],
   ])("%j", (filter) => {
     expect(replayTheseOf(given(filter), listed, [shop])).toEqual({
-      ...{ by: "page", records, text: "Replay the 2 on this page", words: "2 deliveries", mustAsk: false },
+      ...{ by: "page", records, text: "Replay the 2 on this page", words: "2 deliveries", again: "", mustAsk: false },
     } as never);
   });
 
@@ -89,6 +108,37 @@ describe("what no replay selects is replayed as the page shows it", () => {
     expect(these).toMatchObject({ text: "Replay the 2 on this page", records: [mixed.records[0], mixed.records[2]] });
     const all = { ...listed, total: 2 };
     expect(replayTheseOf(given({ q: "ada" }), all, [shop])).toMatchObject({ text: "Replay these 2" });
+  });
+});
+
+describe("who would get something again is said", () => {
+  const books = { id: "wh_2", url: "https://books.example/hook", name: "Books" };
+  const delivered = (webhook: { url: string }, n: number) => record(webhook.url, "DELIVERED", `evt_${n}`);
+  const failed = (webhook: { url: string }, n: number) => record(webhook.url, "FAILED", `evt_${n}`);
+
+  test.each<[string, ListedRecord[]]>([
+    ["", [failed(shop, 1), failed(books, 2)]],
+    ["Shop acknowledged the event already, and would get it again.", [delivered(shop, 1)]],
+    [
+      "Shop and Books acknowledged the event already, and would get it again.",
+      [delivered(shop, 1), delivered(books, 1)],
+    ],
+    ["1 of them was acknowledged already, and Shop would get it again.", [delivered(shop, 1), failed(books, 2)]],
+    [
+      "2 of them were acknowledged already, and Shop and Books would get them again.",
+      [delivered(shop, 1), delivered(books, 2), failed(shop, 3)],
+    ],
+    ["All of them were acknowledged already, and Shop would get them again.", [delivered(shop, 1), delivered(shop, 2)]],
+    ["", [delivered({ url: "https://gone.example" }, 1), failed(shop, 2)]],
+  ])("%p", (words, listed) => {
+    expect(againInWords(listed, [shop, books])).toBe(words);
+  });
+
+  test("before a page is replayed", () => {
+    const records = [delivered(shop, 1), failed(books, 2)];
+    expect(replayTheseOf(given({ q: "ada" }), { ...listed, total: 2, records }, [shop, books])).toMatchObject({
+      ...{ text: "Replay these 2 …", again: againInWords(records, [shop, books]), mustAsk: true },
+    });
   });
 });
 
