@@ -136,6 +136,34 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     },
   );
 
+  test.each(["desktop", "phone"] as const)(
+    "shows replays of one event each under one label as one, and cancels them together, on a %s",
+    async (size) => {
+      const { page, account, answerWith, received } = await open({ size });
+      const ids = await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }]);
+      await received(3);
+      answerWith(503);
+      await account.post("/v1/events/replays/single", { eventId: ids[0], replayGroupId: "first" });
+      for (const eventId of ids) await account.post("/v1/events/replays/single", { eventId, replayGroupId: "again" });
+      const rows = page.locator(".replay");
+      await seeText(page, "3 deliveries queued");
+      expect(await rows.count()).toBe(2);
+      await press(page, "Show each of 3");
+      await rows.nth(4).waitFor();
+      expect(await rows.first().locator(".replay").getByRole("link", { name: "See its events" }).count()).toBe(3);
+      await browser.inspect(page, "replays-group");
+      await press(page, "Hide each");
+      await press(page, "Cancel again");
+      await seeText(page, "What waits is again what it was before: 3 deliveries at the moment.");
+      await press(page, "Cancel the replay");
+      await seeText(page, "3 returned");
+      expect((await account.get<{ replays: object[] }>("/v1/events/replays")).replays).toMatchObject([
+        ...Array.from({ length: 3 }, () => ({ replayGroupId: "again", status: "cancelled", returned: 1 })),
+        { replayGroupId: "first", superseded: 1 },
+      ]);
+    },
+  );
+
   test("asks before it sends more than a hundred events again", async () => {
     const { page, account, received } = await open({ size: "phone" });
     await account.ingestAll(Array.from({ length: 101 }, (_, n) => ({ n })));
@@ -176,17 +204,17 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
   test("pages through its history by the URL", async () => {
     const { page, account } = await open({ size: "desktop" });
     const eventId = await account.ingest({ n: 1 });
-    for (let n = 1; n <= 21; n += 1) {
+    for (let n = 1; n <= 51; n += 1) {
       await account.post("/v1/events/replays/single", { eventId, replayGroupId: `number ${n}` });
     }
-    await page.getByText("number 21", { exact: true }).waitFor();
-    await seeText(page, /^1–20 of 21$/);
+    await page.getByText("number 51", { exact: true }).waitFor();
+    await seeText(page, /^1–50 of 51 replays$/);
     await follow(page, "Older");
     await page.getByText("number 1", { exact: true }).waitFor();
     await page.reload();
-    await seeText(page, /^21–21 of 21$/);
+    await seeText(page, /^51–51 of 51 replays$/);
     await page.goBack();
-    await page.getByText("number 21", { exact: true }).waitFor();
+    await page.getByText("number 51", { exact: true }).waitFor();
   });
 
   test("says before that without a webhook a replay goes nowhere", async () => {

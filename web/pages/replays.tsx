@@ -1,22 +1,24 @@
 import "./replays.css";
 import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
-import type { Replay, ReplayPage } from "../api/types.ts";
+import type { ReplayPage } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { count } from "../format/number.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
-import { ItsEvents, ReplayRow, ReplaySkeleton } from "../parts/replay-row.tsx";
+import { withChanged } from "../parts/replay-groups.ts";
+import { ReplaySkeleton } from "../parts/replay-row.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { urlOf } from "./replays/choice.ts";
-import { narrowedTo } from "./replays/narrowed.ts";
 import { NewReplay } from "./replays/new-replay.tsx";
+import { ReplayRows } from "./replays/rows.tsx";
 import { useChoice } from "./replays/use-choice.ts";
 
-const pageSize = 20;
+/** What is replayed one by one from a page of the event list is a group that fits. */
+const pageSize = 50;
 const followEveryMs = 500;
 
 /** Delivering stored events again: what to choose, and how earlier replays are doing. */
@@ -30,12 +32,6 @@ export function ReplaysPage() {
   useRefresh(["replay.progressed"], followEveryMs, list.reload);
 
   const webhooks = useLoaded("webhooks", readWebhooks);
-
-  function replace(changed: Replay): void {
-    if (!list.data) return;
-    const replays = list.data.replays.map((replay) => (replay.id === changed.id ? changed : replay));
-    list.put({ ...list.data, replays });
-  }
 
   return (
     <>
@@ -60,21 +56,12 @@ export function ReplaysPage() {
             {({ replays, total }) => (
               <>
                 <ul class="rows">
-                  {replays.map((replay) => (
-                    <ReplayRow
-                      key={replay.id}
-                      replay={replay}
-                      narrowedTo={narrowedTo(replay, webhooks.data)}
-                      isMarked={replay.id === query.id}
-                      onChanged={replace}
-                    >
-                      {replay.queued > 0 && (
-                        <div class="buttons">
-                          <ItsEvents of={replay} />
-                        </div>
-                      )}
-                    </ReplayRow>
-                  ))}
+                  <ReplayRows
+                    replays={replays}
+                    webhooks={webhooks.data}
+                    markedId={query.id}
+                    onChanged={(changed) => list.put({ replays: withChanged(replays, changed), total })}
+                  />
                 </ul>
                 {total > pageSize && (
                   <Pages page={page} shown={replays.length} total={total} to={(n) => urlOf(choice, n)} />
@@ -100,7 +87,7 @@ function Pages({ page, shown, total, to }: { page: number; shown: number; total:
     <nav class="replay-pages" aria-label="Pages">
       <p class="soft small">
         {shown > 0 && `${count(before + 1)}–${count(before + shown)} of `}
-        {count(total)}
+        {count(total)} replays
       </p>
       <div class="buttons">
         {page > 1 ? <LinkButton href={to(page - 1)}>Newer</LinkButton> : <Button disabled>Newer</Button>}

@@ -42,20 +42,17 @@ export function ReplayRow({
   events = replay.selected,
   narrowedTo = "",
   isMarked = false,
-  onChanged,
-  onCancel = cancelReplay,
+  onCancel,
   children,
 }: {
   replay: Replay;
-  /** How many it selected. */
-  events?: number;
+  /** How many it selected; null: that is not known. */
+  events?: number | null;
   /** The part of its kind that it covers, in words; "": all of it. */
   narrowedTo?: string;
   /** Marks the one that the page was opened for. */
   isMarked?: boolean;
-  onChanged(replay: Replay): void;
-  /** @returns its state afterwards */
-  onCancel?(replay: Replay): Promise<Replay>;
+  onCancel(): Promise<void>;
   /** What is shown at its end. */
   children?: ComponentChildren;
 }) {
@@ -113,8 +110,12 @@ export function ReplayRow({
       />
       <p class="small numbers">
         <span>
-          {count(events)} {events === 1 ? "event" : "events"} selected
-          {queued > 0 && `, ${count(queued)} ${queued === 1 ? "delivery" : "deliveries"} queued`}
+          {[
+            events !== null && `${count(events)} ${events === 1 ? "event" : "events"} selected`,
+            queued > 0 && `${count(queued)} ${queued === 1 ? "delivery" : "deliveries"} queued`,
+          ]
+            .filter(Boolean)
+            .join(", ")}
         </span>
         {queued > 0 && <span class="state delivered">{count(delivered)} delivered</span>}
         {failed > 0 && <span class="state failed">{count(failed)} failed</span>}
@@ -137,14 +138,7 @@ export function ReplayRow({
         )}
       </p>
       {children}
-      {isAsking && (
-        <CancelDialog
-          replay={replay}
-          open={open}
-          onClose={() => setAsking(false)}
-          onCancel={async () => onChanged(await onCancel(replay))}
-        />
-      )}
+      {isAsking && <CancelDialog replay={replay} open={open} onClose={() => setAsking(false)} onCancel={onCancel} />}
     </li>
   );
 }
@@ -157,9 +151,12 @@ export const ItsEvents = ({ of: { id, failed } }: { of: Pick<Replay, "id" | "fai
   </>
 );
 
-export async function cancelReplay({ id, replayGroupId }: Replay): Promise<Replay> {
-  const now = await call<Replay>(`/v1/events/replays/${id}`, { method: "DELETE" });
-  if (now.status === "cancelled") say(`Replay ${replayGroupId} cancelled.`);
+/** Cancels replays that belong together, or one. @returns their states afterwards, in the same order */
+export async function cancelReplays(ids: readonly string[]): Promise<Replay[]> {
+  const now: Replay[] = [];
+  for (const id of ids) now.push(await call<Replay>(`/v1/events/replays/${id}`, { method: "DELETE" }));
+  const cancelled = now.find(({ status }) => status === "cancelled");
+  if (cancelled) say(`Replay ${cancelled.replayGroupId} cancelled.`);
   else say("It had ended, so there was nothing left to cancel.");
   return now;
 }

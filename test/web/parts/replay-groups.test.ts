@@ -1,11 +1,27 @@
 import { describe, expect, test } from "bun:test";
 import type { Replay } from "../../../web/api/types.ts";
-import { sumOf } from "../../../web/parts/replay-groups.ts";
+import { groupsOf, sumOf, withChanged } from "../../../web/parts/replay-groups.ts";
 
 const single = (given: Partial<Replay>): Replay => ({
   ...{ id: "rpl_1", kind: "single", replayGroupId: "again", status: "completed", selected: 1, queued: 1 },
   ...{ delivered: 0, failed: 0, superseded: 0, skipped: 0, createdAt: "2026-03-01T12:34:56.789Z", completedAt: null },
   ...given,
+});
+
+test("replays of one event each under one label are a group, if they follow each other", () => {
+  const one = (id: string, replayGroupId: string, kind = "single") => single({ id, replayGroupId, kind });
+  const groups = groupsOf([
+    ...[one("6", "again"), one("5", "again"), one("4", "again", "failed"), one("3", "again", "failed")],
+    ...[one("2", "again"), one("1", "first"), one("0", "first")],
+  ]);
+  expect(groups.map((group) => group.map(({ id }) => id))).toEqual([["6", "5"], ["4"], ["3"], ["2"], ["1", "0"]]);
+  expect(groupsOf([])).toEqual([]);
+});
+
+test("some of a list change in their places", () => {
+  const [first, second] = [single({ id: "1" }), single({ id: "2" })];
+  const cancelled = single({ id: "2", status: "cancelled" });
+  expect(withChanged([first, second], [cancelled, single({ id: "3" })])).toEqual([first, cancelled]);
 });
 
 describe("replays of one delivery each, as one", () => {

@@ -6,7 +6,7 @@ import { labelOf } from "../../format/label.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { hasEnded, sumOf } from "../../parts/replay-groups.ts";
-import { cancelReplay, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
+import { cancelReplays, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 import { useRefresh } from "../../stream/live.ts";
@@ -62,6 +62,11 @@ export async function startReplay(these: ReplayThese, about: About): Promise<voi
 
 const followEveryMs = 500;
 
+function asOne([first, ...others]: readonly Replay[]): Replay {
+  if (!first) throw new Error("The replays are not listed.");
+  return others.length === 0 ? first : sumOf([first, ...others], "Listed deliveries");
+}
+
 /** Whether a replay of this list is under way. */
 export const isReplaying = (listUrl: string): boolean => started.value?.listUrl === listUrl && !started.value.isOver;
 
@@ -78,9 +83,7 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
   const replay = useLoaded(ids.join(), async (signal) => {
     if (ids.length === 1) return call<Replay>(`/v1/events/replays/${id}`, { signal });
     const { replays } = await call<ReplayPage>("/v1/events/replays", { query: { size: ids.length + 100 }, signal });
-    const [first, ...others] = replays.filter((one) => ids.includes(one.id));
-    if (!first) throw new Error("The replays are not listed.");
-    return sumOf([first, ...others], "Listed deliveries");
+    return asOne(replays.filter((one) => ids.includes(one.id)));
   });
   useRefresh(["replay.progressed"], followEveryMs, replay.reload);
 
@@ -91,13 +94,6 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
     onOver();
   }, [isOver]);
 
-  async function cancelAll(shown: Replay): Promise<Replay> {
-    if (ids.length === 1) return cancelReplay(shown);
-    for (const id of ids) await call(`/v1/events/replays/${id}`, { method: "DELETE" });
-    replay.reload();
-    return { ...shown, status: "cancelled" };
-  }
-
   return (
     <section class="panel replaying" aria-label="Replay">
       <Shown of={replay} skeleton={<Skeleton width="100%" height="64px" />}>
@@ -107,8 +103,7 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
               replay={{ ...data, replayGroupId: label }}
               {...(ids.length > 1 && { events: of.events })}
               narrowedTo={narrowedTo}
-              onChanged={replay.put}
-              onCancel={cancelAll}
+              onCancel={async () => replay.put(asOne(await cancelReplays(ids)))}
             >
               <div class="buttons">
                 {ids.length === 1 ? (

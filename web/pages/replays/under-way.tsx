@@ -3,13 +3,15 @@ import { useEffect } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Replay, ReplayPage, Webhook } from "../../api/types.ts";
 import { Panel } from "../../parts/panel.tsx";
-import { hasEnded } from "../../parts/replay-groups.ts";
-import { ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
+import { hasEnded, withChanged } from "../../parts/replay-groups.ts";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
-import { mayReach, narrowedTo } from "./narrowed.ts";
+import { mayReach } from "./narrowed.ts";
+import { ReplayRows } from "./rows.tsx";
 
 const followEveryMs = 500;
+/** A page of events that is replayed one by one, twice. */
+const latestSize = 100;
 
 /** The latest replays, each of which can be followed and cancelled. */
 export interface LatestReplays {
@@ -24,31 +26,24 @@ export interface LatestReplays {
  */
 export function useLatestReplays(started: number, webhooks: readonly Webhook[], only?: Webhook): LatestReplays {
   const list = useLoaded("under way", (signal) =>
-    call<ReplayPage>("/v1/events/replays", { query: { size: 20 }, signal }),
+    call<ReplayPage>("/v1/events/replays", { query: { size: latestSize }, signal }),
   );
   useRefresh(["replay.progressed"], followEveryMs, list.reload);
   useEffect(list.reload, [started]);
   const replays = list.data?.replays ?? [];
 
-  const toRow = (replay: Replay) => (
-    <ReplayRow
-      key={replay.id}
-      replay={replay}
-      narrowedTo={narrowedTo(replay, webhooks)}
-      onChanged={(changed) =>
-        list.data && list.put({ ...list.data, replays: replays.map((one) => (one.id === changed.id ? changed : one)) })
-      }
-    >
-      <div class="buttons">
-        <ItsEvents of={replay} />
-      </div>
-    </ReplayRow>
+  const rowsOf = (shown: readonly Replay[]) => (
+    <ReplayRows
+      replays={shown}
+      webhooks={webhooks}
+      onChanged={(changed) => list.data && list.put({ ...list.data, replays: withChanged(replays, changed) })}
+    />
   );
 
   return {
     rowOf(id) {
       const replay = replays.find((one) => one.id === id);
-      return replay ? <ul>{toRow(replay)}</ul> : null;
+      return replay ? <ul>{rowsOf([replay])}</ul> : null;
     },
     othersThan(ids) {
       const others = replays.filter(
@@ -56,7 +51,7 @@ export function useLatestReplays(started: number, webhooks: readonly Webhook[], 
       );
       return others.length === 0 ? null : (
         <Panel title="Replays" actions={<a href="/replays">See all</a>} isFlush>
-          <ul class="rows">{others.map(toRow)}</ul>
+          <ul class="rows">{rowsOf(others)}</ul>
         </Panel>
       );
     },
