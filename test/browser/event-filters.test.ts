@@ -181,7 +181,17 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
     await page.getByRole("button", { name: "Show", exact: true }).click();
     await see(page.getByText("Enter a start or an end."));
     await page.getByLabel("From").fill("2026-01-02 01:00 PM");
-    await see(page.getByText("Write it as YYYY-MM-DD hh:mm."));
+    const forms = "10m (ago), 10:50 (today) or YYYY-MM-DD hh:mm[:ss]";
+    await see(page.getByText(`Write it as ${forms}.`), page.getByText(`${forms}, UTC`));
+    await page.getByLabel("From").fill("");
+    await page.getByLabel("To", { exact: true }).fill("10 minutes");
+    await page.getByRole("button", { name: "Show", exact: true }).click();
+    await see(page.getByText(`Write it as ${forms}.`), page.getByText(`${forms}, UTC`));
+    await page.getByLabel("From").fill("10m");
+    await page.getByLabel("To", { exact: true }).fill("");
+    await page.getByRole("button", { name: "Show", exact: true }).click();
+    await page.waitForURL(/\?from=20/);
+    await seeIds(page, [id]);
     await page.getByLabel("From").fill("2026-01-02 00:00");
     await page.getByLabel("To", { exact: true }).fill("2026-01-01 00:00");
     await page.getByRole("button", { name: "Show", exact: true }).click();

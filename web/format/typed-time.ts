@@ -3,7 +3,8 @@ import { isUtc } from "./zone.ts";
 
 /** A time as text in a field: the browsers' own fields show AM and PM wherever the browser is set to American English. */
 
-export const timePattern = "YYYY-MM-DD hh:mm";
+/** What `fromTyped` reads. */
+export const timeForms = "10m (ago), 10:50 (today) or YYYY-MM-DD hh:mm[:ss]";
 
 /** "2026-03-01 13:30", with seconds if it has any, in the zone in which times are shown; "" for "". */
 export function toTyped(iso: string, side: "from" | "to"): string {
@@ -13,16 +14,30 @@ export function toTyped(iso: string, side: "from" | "to"): string {
 }
 
 const typed = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?)?$/;
+const typedOfToday = /^\d?\d:\d\d(:\d\d)?$/;
+/** As the command line takes it, and as the dashboard shows it. */
+const typedAgo = /^(\d{1,6}) ?(s|min|m|h|d)$/;
+const unitMs = { s: 1000, min: 60_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /** ISO 8601; "" for nothing, and null for text that is not a time. */
-export function fromTyped(text: string, side: "from" | "to"): string | null {
-  if (text.trim() === "") return "";
-  const [, day, minute, second] = typed.exec(text.trim()) ?? [];
+export function fromTyped(given: string, side: "from" | "to", nowMs: number): string | null {
+  const text = given.trim();
+  if (text === "") return "";
+  // What is left out is part of the range.
+  const bound = (ms: number, openMs: number) => new Date(side === "from" ? ms : ms + openMs - 1).toISOString();
+  const [, amount, unit] = typedAgo.exec(text) ?? [];
+  if (amount !== undefined) {
+    const ms = nowMs - Number(amount) * unitMs[unit as keyof typeof unitMs];
+    return ms < 0 ? null : bound(Math.floor(ms / 1000) * 1000, 1000);
+  }
+  const [, day, minute, second] = typed.exec(typedOfToday.test(text) ? onDayOf(nowMs, text) : text) ?? [];
   const whole = `${day} ${minute ?? "00:00"}${second ?? ":00"}`;
   const ms = Date.parse(whole.replace(" ", "T") + (isUtc.peek() ? "Z" : ""));
   // Some browsers accept 30 February as a day in March.
   if (Number.isNaN(ms) || exactTime(ms).slice(0, 19) !== whole) return null;
-  // What is left out is part of the range.
-  const open = second ? 1000 : minute ? 60_000 : 86_400_000;
-  return new Date(side === "from" ? ms : ms + open - 1).toISOString();
+  return bound(ms, second ? 1000 : minute ? 60_000 : 86_400_000);
 }
+
+/** "2026-03-01 09:50" for "9:50". */
+const onDayOf = (ms: number, clock: string): string =>
+  `${exactTime(ms).slice(0, 10)} ${clock.padStart(clock.length > 5 ? 8 : 5, "0")}`;

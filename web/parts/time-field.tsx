@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
-import { fromTyped, timePattern, toTyped } from "../format/typed-time.ts";
+import { fromTyped, timeForms, toTyped } from "../format/typed-time.ts";
 import { zoneName } from "../format/zone.ts";
 import { Field } from "./field.tsx";
 import { now } from "./time.tsx";
+
+const placeholder = "2026-03-01 13:30";
 
 /** A time that is typed, on a 24-hour clock. */
 export function TimeField({
@@ -29,13 +31,15 @@ export function TimeField({
       label={label}
       value={text}
       autocomplete="off"
-      placeholder="2026-03-01 13:30"
-      hint={`${timePattern}, ${zoneName(now.peek())}`}
+      placeholder={placeholder}
+      hint={`${timeForms}, ${zoneName(now.peek())}`}
       wrong={
-        fromTyped(text, side) === null && text.length >= timePattern.length ? `Write it as ${timePattern}.` : wrong
+        fromTyped(text, side, now.peek()) === null && text.length >= placeholder.length
+          ? `Write it as ${timeForms}.`
+          : wrong
       }
       onType={(given) => {
-        const iso = fromTyped(given, side);
+        const iso = fromTyped(given, side, now.peek());
         setTyped({ text: given, iso: iso ?? "" });
         onChange(iso);
       }}

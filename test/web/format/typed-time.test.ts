@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { labelOf } from "../../../web/format/label.ts";
 import { fromTyped, toTyped } from "../../../web/format/typed-time.ts";
 
+const now = Date.UTC(2026, 2, 1, 12, 30, 10, 482);
+
 const ownZone = process.env.TZ;
 beforeEach(() => {
   process.env.TZ = "Europe/Berlin";
@@ -18,16 +20,26 @@ describe("a time as it is typed", () => {
     ["2026-03-01 13:30:05", "2026-03-01T12:30:05.000Z", "2026-03-01T12:30:05.999Z"],
     [" 2026-07-01T00:00 ", "2026-06-30T22:00:00.000Z", "2026-06-30T22:00:59.999Z"],
     ["2026-03-01", "2026-02-28T23:00:00.000Z", "2026-03-01T22:59:59.999Z"],
+    ["10m", "2026-03-01T12:20:10.000Z", "2026-03-01T12:20:10.999Z"],
+    ["90 min", "2026-03-01T11:00:10.000Z", "2026-03-01T11:00:10.999Z"],
+    ["2h", "2026-03-01T10:30:10.000Z", "2026-03-01T10:30:10.999Z"],
+    ["3d", "2026-02-26T12:30:10.000Z", "2026-02-26T12:30:10.999Z"],
+    ["10:50", "2026-03-01T09:50:00.000Z", "2026-03-01T09:50:59.999Z"],
+    ["9:50:07", "2026-03-01T08:50:07.000Z", "2026-03-01T08:50:07.999Z"],
   ])("%p begins a range at %p, and ends one at %p", (text, from, to) => {
-    expect([fromTyped(text, "from"), fromTyped(text, "to")]).toEqual([from, to]);
+    expect([fromTyped(text, "from", now), fromTyped(text, "to", now)]).toEqual([from, to]);
   });
 
   test.each(["2026", "2026-03-01 1", "2026-03-01 1:30 PM", "2026-13-01", "2026-02-30", "2026-03-01 24:30", "now"])(
     "%p is none",
     (text) => {
-      expect(fromTyped(text, "from")).toBeNull();
+      expect(fromTyped(text, "from", now)).toBeNull();
     },
   );
+
+  test.each(["10", "10w", "1:5", "25:00", "-10m", "999999d"])("nor is %p", (text) => {
+    expect(fromTyped(text, "to", now)).toBeNull();
+  });
 
   test.each([
     ["from", "2026-03-01T12:30:00.000Z", "2026-03-01 13:30"],

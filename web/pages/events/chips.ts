@@ -15,6 +15,7 @@ export const stateWords: Readonly<Record<StateChoice, string>> = {
 
 export const spanWords: Readonly<Record<Span, string>> = {
   "": "Any time",
+  "10m": "Last 10 minutes",
   "1h": "Last hour",
   "24h": "Last 24 hours",
   "7d": "Last 7 days",

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { timeForms } from "../../format/typed-time.ts";
 import { Button } from "../../parts/button.tsx";
 import { TimeField } from "../../parts/time-field.tsx";
 import type { Filter } from "./filter.ts";
@@ -7,14 +8,17 @@ import type { Filter } from "./filter.ts";
 export function CustomTimes({ filter, onChoose }: { filter: Filter; onChoose(choice: Partial<Filter>): void }) {
   const [from, setFrom] = useState<string | null>(filter.from);
   const [to, setTo] = useState<string | null>(filter.to);
-  const [wrong, setWrong] = useState<string | null>(null);
+  const [wrong, setWrong] = useState<{ side: "from" | "to"; text: string } | null>(null);
 
   function apply(): void {
-    if (from === null || to === null) setWrong("Complete the times.");
-    else if (from === "" && to === "") setWrong("Enter a start or an end.");
-    else if (from !== "" && to !== "" && from > to) setWrong("From must not be later than To.");
+    const fault = (text: string, side: "from" | "to" = "from") => setWrong({ side, text });
+    if (from === null || to === null) fault(`Write it as ${timeForms}.`, from === null ? "from" : "to");
+    else if (from === "" && to === "") fault("Enter a start or an end.");
+    else if (from !== "" && to !== "" && from > to) fault("From must not be later than To.");
     else onChoose({ span: "custom", from, to });
   }
+
+  const wrongAt = (side: "from" | "to") => (wrong?.side === side ? wrong.text : null);
 
   return (
     <form
@@ -24,8 +28,8 @@ export function CustomTimes({ filter, onChoose }: { filter: Filter; onChoose(cho
         apply();
       }}
     >
-      <TimeField label="From" side="from" value={from ?? ""} onChange={setFrom} wrong={wrong} />
-      <TimeField label="To" side="to" value={to ?? ""} onChange={setTo} />
+      <TimeField label="From" side="from" value={from ?? ""} onChange={setFrom} wrong={wrongAt("from")} />
+      <TimeField label="To" side="to" value={to ?? ""} onChange={setTo} wrong={wrongAt("to")} />
       <Button type="submit">Show</Button>
     </form>
   );

@@ -29,7 +29,7 @@ export interface Filter {
 }
 
 export type StateChoice = "" | "delivered" | "waiting" | "failed" | "skipped";
-export type Span = "" | "1h" | "24h" | "7d" | "custom";
+export type Span = "" | "10m" | "1h" | "24h" | "7d" | "custom";
 
 export const everything: Filter = {
   ...{ state: "", type: "", webhook: "", code: "", status: "", q: "", replay: "" },
@@ -41,7 +41,7 @@ export const pageSize = 50;
 export const longestSearch = 200;
 
 const hourMs = 3_600_000;
-const spanMs = { "1h": hourMs, "24h": 24 * hourMs, "7d": 7 * 24 * hourMs } as const;
+const spanMs = { "10m": hourMs / 6, "1h": hourMs, "24h": 24 * hourMs, "7d": 7 * 24 * hourMs } as const;
 
 export const recordStates = {
   delivered: "DELIVERED",

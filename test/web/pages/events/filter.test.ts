@@ -62,6 +62,7 @@ describe("what is asked of the server", () => {
     [{}, "/v1/events", {}],
     [{ state: "waiting" }, "/v1/events/state/PENDING", {}],
     [{ state: "delivered", webhook: "wh_1" }, "/v1/events/state/DELIVERED", { webhook: "wh_1" }],
+    [{ span: "10m" }, "/v1/events", { from: "2026-03-01T11:50:00.000Z" }],
     [{ span: "1h" }, "/v1/events", { from: "2026-03-01T11:00:00.000Z" }],
     [{ span: "custom", from: morning, to: noon }, "/v1/events", { from: morning, to: noon }],
     [{ page: 2, until: noon }, "/v1/events", { page: 1, to: noon }],
