@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { noBrowser, openBrowser } from "./browser.ts";
-import { choose, eventLists, openFilters, row, search, see, seeIds } from "./event-list.ts";
+import { choose, eventLists, focused, openFilters, row, search, see, seeIds } from "./event-list.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { type Account, openAccount } from "./signed-in.ts";
@@ -103,6 +103,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     expect(await replaysOf(account)).toMatchObject([...toEach, ...toEach]);
     expect(await account.get(`/v1/events/${bob}`)).toMatchObject([{ attempts: 1 }, { attempts: 1 }]);
 
+    await see(focused(page.getByRole("button", { name: "Replay these 4 …" })));
     await press(page, "Replay these 4 …");
     const dialog = page.getByRole("dialog", { name: "Replay 4 deliveries?" });
     await see(dialog.getByText("All of them were acknowledged already, and Shop and Books would get them again."));

@@ -80,6 +80,8 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     expect(await countOf(account, replays.getByRole("link", { name: "See what failed" }))).toBe(3);
     await shop.getByText("HTTP 403").waitFor();
     await shop.getByText("none left").waitFor();
+    // The button is gone, and the focus is where it was.
+    await shop.locator("li.cause:focus", { hasText: "none left" }).waitFor();
     // Another type gets through, and this one still does not.
     await seeText(page, /^1 of 2 webhooks delivers everything\. Shop fails for some events\. 3 deliveries failed/);
     await shop.getByText("3 of 4 failed").waitFor();

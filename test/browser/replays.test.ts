@@ -45,6 +45,8 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await seeText(page, "12 delivered");
       await page.getByRole("img", { name: "Of the deliveries of this replay: 12 delivered" }).waitFor();
       await seeText(page, "No events have failed");
+      // Its button is off, and the focus is not lost.
+      await page.locator("form.new-replay:focus").waitFor();
       const { events } = await account.get<{ events: { state: string; replayGroupId: string }[] }>("/v1/events");
       expect(new Set(events.map(({ state }) => state))).toEqual(new Set(["DELIVERED"]));
       expect(events[0]?.replayGroupId).toMatch(/^failed-\d{8}-\d{6}$/);

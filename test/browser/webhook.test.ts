@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { type Look, noBrowser, openBrowser } from "./browser.ts";
-import { row, see } from "./event-list.ts";
+import { focused, row, see } from "./event-list.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { type Account, openAccount } from "./signed-in.ts";
@@ -138,6 +138,7 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     const { account, page } = await open({ size, provoked: [refused] });
     await press(page, "Pause");
     await seeText(page, "Its deliveries wait, and go out oldest first when you resume it.");
+    await see(focused(page.getByRole("button", { name: "Resume" })));
     await account.ingest({ type: "order.paid" });
     await see(page.locator(".webhook-figures").getByText("Waiting1"));
     await press(page, "Send a test event");
@@ -157,6 +158,7 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     await receiver.waitFor((request) => request.body.toString().endsWith('"payload":{ "type": "refund", "n": 1.0 }}'));
     await browser.inspect(page, "webhook-paused");
     await press(page, "Resume");
+    await see(focused(page.getByRole("button", { name: "Pause" })));
     await see(row(page, /Delivered · .+ms · 1 try/));
     expect(await settingsOf(account)).toMatchObject([{ state: "active" }]);
   });

@@ -88,12 +88,12 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
           <Button aria-expanded={isTesting} onClick={() => setTesting(!isTesting)}>
             Send a test event
           </Button>
-          {webhook.paused && (
-            <Button kind="primary" onClick={() => pause(false)}>
-              Resume
+          {/* One button, so that it keeps the focus. */}
+          {(webhook.paused || webhook.state === "active") && (
+            <Button kind={webhook.paused ? "primary" : "plain"} onClick={() => pause(!webhook.paused)}>
+              {webhook.paused ? "Resume" : "Pause"}
             </Button>
           )}
-          {webhook.state === "active" && <Button onClick={() => pause(true)}>Pause</Button>}
         </div>
       </PageHead>
       <div class="stack">

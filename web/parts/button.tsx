@@ -1,5 +1,5 @@
 import type { AnchorHTMLAttributes, ButtonHTMLAttributes, ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
 import { say } from "./said.tsx";
 
@@ -18,6 +18,13 @@ interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "onC
 export function Button({ kind = "plain", type = "button", onClick, busy = false, disabled, ...rest }: ButtonProps) {
   const [isRunning, setRunning] = useState(false);
   const isBusy = busy || isRunning;
+  const element = useRef<HTMLButtonElement>(null);
+  const isOff = disabled ?? false;
+  useLayoutEffect(() => (isOff ? leaveFocus(element.current) : undefined), [isOff]);
+  useLayoutEffect(() => {
+    const button = element.current;
+    return () => leaveFocus(button);
+  }, []);
 
   async function run(): Promise<void> {
     if (isBusy || !onClick) return;
@@ -34,14 +41,35 @@ export function Button({ kind = "plain", type = "button", onClick, busy = false,
   return (
     <button
       {...rest}
+      ref={element}
       type={type}
       class={`button ${kind === "plain" ? "" : kind} ${rest.class ?? ""}`}
-      disabled={disabled ?? false}
+      disabled={isOff}
       aria-disabled={isBusy}
       aria-busy={isBusy}
       {...(onClick && { onClick: () => void run() })}
     />
   );
+}
+
+/**
+ * A button that goes, or is switched off, leaves the focus to what it stands in. It would be lost, and whoever uses a
+ * keyboard or a screen reader with it.
+ */
+function leaveFocus(button: HTMLButtonElement | null): void {
+  if (button === null || document.activeElement !== button) return;
+  const around: HTMLElement[] = [];
+  for (let at = button.parentElement; at !== null; at = at.parentElement) {
+    if (at.matches("li, form, section, dialog")) around.push(at);
+  }
+  requestAnimationFrame(() => {
+    // Something else may have taken it, such as a dialog or the next page.
+    if (![null, document.body, button].includes(document.activeElement as HTMLButtonElement | null)) return;
+    const left = around.find(({ isConnected }) => isConnected) ?? document.querySelector("h1");
+    if (left === null) return;
+    left.tabIndex = -1;
+    left.focus({ preventScroll: true });
+  });
 }
 
 /** A link that looks like a button. */

@@ -36,8 +36,7 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
     setAsked(null);
   }
 
-  // A running replay has its own part of the page; once it is over, the list is read again.
-  if (these === null || isReplaying(urlOf(filter))) return null;
+  if (these === null) return null;
   const selection = chipsOf(filter, webhooks)
     .map(({ text }) => text)
     .concat(filter.span === "" ? "Any time" : [])
@@ -45,7 +44,10 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   const mustAsk = these.mustAsk || webhooks?.length === 0;
   return (
     <>
-      <Button onClick={() => (mustAsk ? setAsked(these) : start(these))}>{these.text}</Button>
+      {/* Busy while its replay runs, which has its own part of the page; then the list is read again. */}
+      <Button busy={isReplaying(urlOf(filter))} onClick={() => (mustAsk ? setAsked(these) : start(these))}>
+        {these.text}
+      </Button>
       {asked !== null && webhooks?.length === 0 && (
         <Dialog title={`Replay ${asked.words}?`} onClose={() => setAsked(null)} asksNothing>
           <p>
