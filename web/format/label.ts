@@ -1,5 +1,6 @@
-import { exactTime } from "./time.ts";
-
-/** `failed-20260301-123456`: tells anyone who looks at a record later what was asked for, and when. */
+/**
+ * `failed-20260301-123456`, in UTC as on the command line, whatever zone times are shown in: tells anyone who looks at a
+ * record later what was asked for, and when.
+ */
 export const labelOf = (what: string, atMs: number): string =>
-  `${what}-${exactTime(atMs).slice(0, 19).replace(/[-:]/g, "").replace(" ", "-")}`;
+  `${what}-${new Date(atMs).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}`;

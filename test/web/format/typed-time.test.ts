@@ -52,6 +52,6 @@ describe("a time as it is typed", () => {
   });
 });
 
-test("the label of a replay says what and when, to the second", () => {
-  expect(labelOf("failed", Date.UTC(2026, 2, 1, 12, 34, 56, 789))).toBe("failed-20260301-133456");
+test("the label of a replay says what and when, to the second and in UTC", () => {
+  expect(labelOf("failed", Date.UTC(2026, 2, 1, 12, 34, 56, 789))).toBe("failed-20260301-123456");
 });

@@ -75,7 +75,10 @@ export function replayTheseOf(
   const these = n === 1 ? "this one" : `these ${n}`;
   const again = againInWords(records, webhooks);
   const mustAsk = again !== "";
-  const text = `${isAll ? `Replay ${these}` : `Replay the ${n} on this page`}${mustAsk ? " …" : ""}`;
+  const onPage = listed.records.length;
+  // Payloads were erased, or webhooks removed.
+  const some = n === onPage ? `the ${n}` : `${n} of the ${onPage}`;
+  const text = `Replay ${isAll ? these : `${some} on this page`}${mustAsk ? " …" : ""}`;
   return { by: "page", records, again, text, words: deliveriesInWords(n), mustAsk };
 }
 

@@ -78,7 +78,7 @@ describe("a list is replayed by what selects the same", () => {
     const found = replayTheseOf(given({ q: "Ada" }), { ...listed, total: 2, records: [erased, record(shop.url)] }, [
       shop,
     ]);
-    expect(found).toMatchObject({ by: "page", records: [record(shop.url)], text: "Replay the 1 on this page" });
+    expect(found).toMatchObject({ by: "page", records: [record(shop.url)], text: "Replay 1 of the 2 on this page" });
     expect(replayTheseOf(given({ q: "Ada" }), { ...listed, total: 1, records: [erased] }, [shop])).toBeNull();
   });
 
@@ -105,7 +105,10 @@ describe("what no replay selects is replayed as the page shows it", () => {
   test("without those of webhooks that are gone", () => {
     const mixed = { ...listed, total: 3, records: [record(shop.url), record("https://gone.example"), record("")] };
     const these = replayTheseOf(given({ q: "ada" }), mixed, [shop]);
-    expect(these).toMatchObject({ text: "Replay the 2 on this page", records: [mixed.records[0], mixed.records[2]] });
+    expect(these).toMatchObject({
+      text: "Replay 2 of the 3 on this page",
+      records: [mixed.records[0], mixed.records[2]],
+    });
     const all = { ...listed, total: 2 };
     expect(replayTheseOf(given({ q: "ada" }), all, [shop])).toMatchObject({ text: "Replay these 2" });
   });
