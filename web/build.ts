@@ -75,7 +75,7 @@ interface Bundle {
 
 /** What only the operator sees adds no weight for anybody else. */
 const bundles: readonly Bundle[] = [
-  { name: "postrider", entry: "main.tsx", page: "index.html", largestWeight: 120_000 },
+  { name: "postrider", entry: "main.tsx", page: "index.html", largestWeight: 125_000 },
   { name: "operator", entry: "operator/main.tsx", page: "operator.html", largestWeight: 60_000 },
 ];
 

@@ -8,7 +8,7 @@ const server = await startExecutable();
 const browser = openBrowser(server.url);
 
 /** What a visitor on a slow line waits for: page, script, style and whatever else a view loads, as they are sent. */
-const largestBytes = 120_000;
+const largestBytes = 125_000;
 const coldLoads = 7;
 /** On loopback it is to be below 300 ms, and what is measured is printed; the bound is for machines that do more besides. */
 const paintBoundMs = 900;
@@ -16,7 +16,7 @@ const paintBoundMs = 900;
 const views = ["Overview", "Events", "Webhooks", "Replays", "Inbox", "API keys", "Plan"];
 
 describe.skipIf(noBrowser !== null)("the dashboard", () => {
-  test("weighs at most 120 KB compressed, all views together", async () => {
+  test("weighs at most 125 KB compressed, all views together", async () => {
     const account = await openAccount(server.url);
     await account.ingest({ n: 1 });
     const page = await browser.page({ size: "desktop", provoked: [left] });
