@@ -1,6 +1,6 @@
 import { SQL } from "bun";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
-import { createMigratedDatabase } from "./postgres.ts";
+import { createStartedDatabase } from "./postgres.ts";
 import type { StoreBackend } from "./store-backend.ts";
 
 /** Tables of the backend itself; each of the others holds one kind of thing. */
@@ -27,7 +27,7 @@ const kindOf: Readonly<Record<string, string>> = { pending: "delivery" };
 export const postgresBackend: StoreBackend = {
   name: "PostgreSQL",
   async open(options) {
-    const { url, remove } = await createMigratedDatabase();
+    const { url, remove } = await createStartedDatabase(options.clock.now());
     const openAgain = () => openPostgresStore({ url, durability: "waived", ...options });
     return { ...(await openAgain()), reopen: openAgain, count: () => countRows(url), remove };
   },

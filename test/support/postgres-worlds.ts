@@ -1,7 +1,8 @@
 import { systemClock } from "../../src/lib/clock.ts";
 import { createPool, type Pool } from "../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
-import { createMigratedDatabase } from "./postgres.ts";
+import { createFakeClock } from "./fake-clock.ts";
+import { createStartedDatabase } from "./postgres.ts";
 import { createWorld, type World } from "./store-factory.ts";
 
 export interface PostgresWorlds {
@@ -17,7 +18,7 @@ export interface PostgresWorlds {
  * them.
  */
 export async function createPostgresWorlds(count: number): Promise<PostgresWorlds> {
-  const { url, remove } = await createMigratedDatabase();
+  const { url, remove } = await createStartedDatabase(createFakeClock().now());
   const pool = createPool({ url, size: 2, clock: systemClock });
   const worlds: World[] = [];
   for (let i = 0; i < count; i++) {
