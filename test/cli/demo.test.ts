@@ -27,7 +27,11 @@ describe("postrider demo", () => {
     [["--nodes", "1", "--database-url", nobodys], 2, /--nodes must be a whole number from 2 to 8, not "1"\. Try: /],
     [["--nodes", "many", "--database-url", nobodys], 2, /not "many"\. Try: --nodes 3$/],
     [["--database-url", "mysql://host/db"], 2, /--database-url must be postgres:\/\/.*\. Try: --database-url /],
-    [["--database-url", nobodys], 1, /The database at 127\.0\.0\.1:1\/none .* Try: check --database-url/],
+    [
+      ["--database-url", nobodys],
+      1,
+      /The database at 127\.0\.0\.1:1\/none .*nothing listens there\. Try: .*--database-url/,
+    ],
   ])("%j is refused in one line, which says what to do", async (flags, code, words) => {
     const { io, out, err } = createScriptedIo();
     expect(await runCommand(["demo", ...flags], io)).toBe(code);

@@ -128,7 +128,7 @@ describe("a proxy that fails is told from a receiver that does:", () => {
   test("it does not take the connection", async () => {
     const deaf = await startDeafReceiver();
     closing.push(() => deaf.close());
-    const send = through(`http://127.0.0.1:${deaf.port}`, { timeoutMs: 200 });
+    const send = through(`http://127.0.0.1:${deaf.port}`, { timeoutMs: 1_000 });
     expectOutcome(await send("https://receiver.example/"), noResponse("proxy_failed", "it cannot be reached"));
   });
 
