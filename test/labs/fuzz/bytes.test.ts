@@ -11,8 +11,8 @@ import { createVerifier, type Verifier } from "./bytes/verifier.ts";
  * Byte fidelity (rules, section 6): the payload is stored, shown and delivered as the very bytes that were sent.
  * All texts go through the slice and one in five through the whole server; with `bun run fuzz bytes --times N` all of both.
  */
-const { times, seed, again } = fuzz("bytes", 100_000);
-const { times: throughServer } = fuzz("bytes", 20_000);
+const { times, seed, again } = fuzz("bytes", 50_000);
+const { times: throughServer } = fuzz("bytes", 10_000);
 
 const inRound = 10_000;
 const inBatch = 500;
