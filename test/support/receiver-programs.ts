@@ -1,14 +1,19 @@
-const runBy = (name: string, file: string, program: string, ...words: string[]) => ({
-  ...{ name, file, program },
-  command: (path: string) => [program, ...words, path],
+const runBy = (name: string, file: string, program: string, command = (path: string) => [program, path]) => ({
+  name,
+  file,
+  program,
+  command,
 });
+
+/** Not `go run`, which leaves the program running when it is killed itself. */
+const builtByGo = (path: string) => ["sh", "-c", 'go build -o "$0.built" "$0" && exec "$0.built"', path];
 
 /** The receivers that we give to tenants, in their languages, and what it takes to run one next to a server. */
 export const receiverPrograms = [
   runBy("receiver.mjs in Node.js", "receiver.mjs", "node"),
   runBy("receiver.mjs in Bun", "receiver.mjs", process.execPath),
   runBy("receiver.py", "receiver.py", "python3"),
-  runBy("receiver.go", "receiver.go", "go", "run"),
+  runBy("receiver.go", "receiver.go", "go", builtByGo),
 ];
 
 export const isMissing = (program: string) => Bun.which(program) === null;
