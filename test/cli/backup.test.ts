@@ -15,7 +15,8 @@ import {
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
-import { type MoveMark, writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
+import type { MoveMark } from "../../src/store/move-mark.ts";
+import { writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { type BackedUp, createBackedUp } from "../support/backed-up.ts";
 import { overwritePages, pagesOf } from "../support/damaged-database.ts";

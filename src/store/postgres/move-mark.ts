@@ -1,19 +1,6 @@
 import { StartupError } from "../../domain/errors.ts";
+import type { MoveMark } from "../move-mark.ts";
 import type { Pool, Transaction } from "./pool.ts";
-
-/**
- * The mark that a move to another place leaves in the database. The table exists only then, so it is in no migration.
- *
- *   leaving   it is being copied, or was until somebody stopped that
- *   left      the copy is complete: what is here is of the past
- *   arriving  it is the copy, and not yet complete
- */
-export interface MoveMark {
-  readonly move: string;
-  readonly role: "leaving" | "left" | "arriving";
-  /** The other place. */
-  readonly place: string;
-}
 
 export async function readMoveMark({ read }: Pick<Pool, "read">): Promise<MoveMark | null> {
   const [found] = await read<{ isThere: boolean }>(`select to_regclass('move_mark') is not null as "isThere"`);

@@ -1,19 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { StartupError } from "../../domain/errors.ts";
-
-/**
- * What moving the data to another place leaves in the database. The table exists only then, so it is not part of any migration.
- *
- *   leaving   the database is being copied, or was until somebody stopped that
- *   left      the copy is complete: what is here is obsolete
- *   arriving  the database is the copy, and not yet complete
- */
-export interface MoveMark {
-  readonly move: string;
-  readonly role: "leaving" | "left" | "arriving";
-  /** The other place. */
-  readonly place: string;
-}
+import type { MoveMark } from "../move-mark.ts";
 
 /** Its statements are let go at once: an open one would keep its connection, and so the log, from closing. */
 export function readMoveMark(client: Database): MoveMark | null {
