@@ -11,3 +11,20 @@ export interface MoveMark {
   /** The other place. */
   readonly place: string;
 }
+
+/**
+ * Why no server may use a database with this mark, with what to do; null: its data is here.
+ * @param database its name in the sentence
+ * @param wayThere how a server is started on the place that has the data
+ */
+export function refusalOf(mark: MoveMark | null, database: string, wayThere: (place: string) => string): string | null {
+  switch (mark?.role) {
+    case undefined:
+    case "leaving":
+      return null;
+    case "left":
+      return `The data of ${database} was moved to ${mark.place}, and nothing here is of use any more. Try: ${wayThere(mark.place)}.`;
+    case "arriving":
+      return `The move to ${database} from ${mark.place} has not ended. Try: run postrider move again, which goes on with it.`;
+  }
+}

@@ -1,5 +1,5 @@
 import { StartupError } from "../../domain/errors.ts";
-import type { MoveMark } from "../move-mark.ts";
+import { type MoveMark, refusalOf as refusalOfMark } from "../move-mark.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
 export async function readMoveMark({ read }: Pick<Pool, "read">): Promise<MoveMark | null> {
@@ -18,21 +18,13 @@ export async function writeMoveMark(tx: Transaction, { move, role, place }: Move
   );
 }
 
-/** Why no node may use a database with this mark, with what to do; null: its data is here. */
-export function refusalOf(mark: MoveMark | null): string | null {
-  switch (mark?.role) {
-    case undefined:
-    case "leaving":
-      return null;
-    case "left":
-      return (
-        `The data of this database was moved to ${mark.place}, and nothing here is of use any more. Try: start without ` +
-        `POSTRIDER_DATABASE_URL, and with POSTRIDER_DATA_DIR=${mark.place}.`
-      );
-    case "arriving":
-      return `The move from ${mark.place} to this database has not ended. Try: run postrider move again, which goes on with it.`;
-  }
-}
+/** See `refusalOf` of the mark itself. */
+export const refusalOf = (mark: MoveMark | null): string | null =>
+  refusalOfMark(
+    mark,
+    "this database",
+    (place) => `start without POSTRIDER_DATABASE_URL, and with POSTRIDER_DATA_DIR=${place}`,
+  );
 
 /**
  * Whether a node may use this database. It abandons an unfinished move, since what is here will now differ from what was

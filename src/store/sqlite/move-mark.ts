@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { StartupError } from "../../domain/errors.ts";
-import type { MoveMark } from "../move-mark.ts";
+import { type MoveMark, refusalOf as refusalOfMark } from "../move-mark.ts";
 
 /** Its statements are let go at once: an open one would keep its connection, and so the log, from closing. */
 export function readMoveMark(client: Database): MoveMark | null {
@@ -17,21 +17,14 @@ export function writeMoveMark(client: Database, { move, role, place }: MoveMark)
   })();
 }
 
-/** Why nobody may use a database with this mark, with what to do; null: its data is here. */
-export function refusalOf(mark: MoveMark | null, path: string): string | null {
-  switch (mark?.role) {
-    case undefined:
-    case "leaving":
-      return null;
-    case "left":
-      return (
-        `The data of ${path} was moved to ${mark.place}, and nothing here is of use any more. Try: set POSTRIDER_DATABASE_URL ` +
-        "to that database; to go back with all that it has by now, run postrider move --to sqlite:DIR."
-      );
-    case "arriving":
-      return `The move to ${path} from ${mark.place} has not ended. Try: run postrider move again, which goes on with it.`;
-  }
-}
+/** See `refusalOf` of the mark itself. */
+export const refusalOf = (mark: MoveMark | null, path: string): string | null =>
+  refusalOfMark(
+    mark,
+    path,
+    () =>
+      "set POSTRIDER_DATABASE_URL to that database; to go back with all that it has by now, run postrider move --to sqlite:DIR",
+  );
 
 /** @throws StartupError when the data is elsewhere, with what to do */
 export function refuseMoved(client: Database, path: string): void {
