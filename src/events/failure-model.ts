@@ -1,11 +1,11 @@
 import * as v from "valibot";
 import { maxFailureGroups } from "../domain/failure-groups.ts";
-import { closedQuery, text } from "../http/validation.ts";
+import { closedQuery } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { newestLooked } from "../store/failure-report.ts";
 import type { FailureGroup, FailureReport } from "../store/failures.ts";
 import { errorCode } from "./attempt-model.ts";
-import { isInOrder, isoTime } from "./model.ts";
+import { isInOrder, isoTime, webhookFilter } from "./model.ts";
 
 /** What `GET /v1/failures` takes and returns. */
 
@@ -13,7 +13,7 @@ export const failuresQuery = v.pipe(
   closedQuery({
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
-    webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."))),
+    webhook: v.optional(webhookFilter),
   }),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),

@@ -137,7 +137,14 @@ export const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 export const isInOrder = (from: number | undefined, to: number | undefined) =>
   from === undefined || to === undefined || from <= to;
 
-const webhookFilter = v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."));
+/** Parts of queries and bodies that select records or events. */
+export const webhookFilter = v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."));
+
+export const typeFilter = v.pipe(text(maxEventTypeLength), v.description("Exact type of the event."));
+export const codeFilter = v.pipe(
+  v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
+  v.description("`errorCode` of the records: those that failed for this reason, or are waiting for a retry after it."),
+);
 
 const stateIsInPath = new Map([["state", "belongs in the path: /v1/events/state/FAILED"]]);
 
@@ -147,7 +154,7 @@ export const listQuery = v.pipe(
       page: v.optional(pageNumber, "0"),
       size: v.optional(pageSize, "20"),
       webhook: v.optional(webhookFilter),
-      type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Exact type of the event."))),
+      type: v.optional(typeFilter),
       q: v.optional(
         v.pipe(
           text(maxSearchLength),
@@ -157,14 +164,7 @@ export const listQuery = v.pipe(
           ),
         ),
       ),
-      code: v.optional(
-        v.pipe(
-          v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
-          v.description(
-            "`errorCode` of the records: those that failed for this reason, or are waiting for a retry after it.",
-          ),
-        ),
-      ),
+      code: v.optional(codeFilter),
       status: v.optional(
         v.pipe(
           queryInteger(100, 599),

@@ -1,7 +1,6 @@
 import * as v from "valibot";
-import { maxEventTypeLength } from "../domain/event-types.ts";
 import type { ListedReplay, Replay, ReplayFilter, ReplayPreview } from "../domain/replay.ts";
-import { failureCodeNames, isInOrder, isoTime } from "../events/model.ts";
+import { codeFilter, isInOrder, isoTime, typeFilter } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { closedObject, closedQuery, queryInteger, rule, text } from "../http/validation.ts";
@@ -30,15 +29,8 @@ const filterFields = {
       ),
     ),
   ),
-  type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Exact type of the event."))),
-  code: v.optional(
-    v.pipe(
-      v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
-      v.description(
-        "`errorCode` of the records: those that failed for this reason, or are waiting for a retry after it.",
-      ),
-    ),
-  ),
+  type: v.optional(typeFilter),
+  code: v.optional(codeFilter),
   status: v.optional(
     v.pipe(
       v.number("must be a whole number"),

@@ -1,5 +1,5 @@
 import type { DeliveryControl } from "../delivery/queue/control.ts";
-import { DomainError } from "../domain/errors.ts";
+import { isUnavailable } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
@@ -72,7 +72,7 @@ export function createReplayer({
       return "more";
     },
     onFailure(error) {
-      const isTemporary = error instanceof DomainError && error.kind === "unavailable";
+      const isTemporary = isUnavailable(error);
       const message = messageOf(error);
       if (message === lastFailure) return;
       lastFailure = message;
