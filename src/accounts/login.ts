@@ -1,7 +1,7 @@
 import type { NoteStranger } from "../audit/strangers.ts";
 import { byAccount } from "../domain/audit.ts";
 import { knownAddressLifetimeMs } from "../domain/credentials.ts";
-import { DomainError, invalidField, rateLimited } from "../domain/errors.ts";
+import { DomainError, invalidField, isUnavailable, rateLimited } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { clientKey, clientNetwork } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -156,7 +156,7 @@ export function createLogin({
       const act = { ...byAccount(address), action: "login" } as const;
       await store.rememberLogin(tenant.key, clientKey(address), clock.now(), act);
     } catch (error) {
-      if (!(error instanceof DomainError && error.kind === "unavailable")) throw error;
+      if (!isUnavailable(error)) throw error;
       log.write("warn", "login.not_remembered", { tenant: tenant.id, code: error.code });
     }
   }

@@ -1,5 +1,5 @@
 import type { Act } from "../domain/audit.ts";
-import { DomainError } from "../domain/errors.ts";
+import { isUnavailable } from "../domain/errors.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 
@@ -14,7 +14,7 @@ export function createNoteAct({ store, log }: { store: Pick<Store, "noteAct">; l
     try {
       await store.noteAct(null, act);
     } catch (error) {
-      if (!(error instanceof DomainError && error.kind === "unavailable")) throw error;
+      if (!isUnavailable(error)) throw error;
       log.write("error", "audit.not_noted", { action: act.action, by: act.via, code: error.code });
     }
   };

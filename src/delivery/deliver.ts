@@ -1,5 +1,5 @@
 import type { DueDelivery } from "../domain/delivery.ts";
-import { DomainError } from "../domain/errors.ts";
+import { isUnavailable } from "../domain/errors.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import type { Interruption } from "../lib/interruption.ts";
@@ -134,7 +134,7 @@ async function settleLater(
 }
 
 function throwUnlessStalled(error: unknown): void {
-  const isStalled = error instanceof DomainError && error.kind === "unavailable" && error.code !== "shutting_down";
+  const isStalled = isUnavailable(error) && error.code !== "shutting_down";
   if (!isStalled) throw error;
 }
 

@@ -77,7 +77,8 @@ export const notFound = (message: string, code: string) => new DomainError({ kin
 export const unavailable = (message: string, code: string, retryAfterSeconds = 1) =>
   new DomainError({ kind: "unavailable", code, message, retryAfterSeconds });
 
-export const isUnavailable = (error: unknown): boolean => error instanceof DomainError && error.kind === "unavailable";
+export const isUnavailable = (error: unknown): error is DomainError =>
+  error instanceof DomainError && error.kind === "unavailable";
 
 /** The server is shutting down, and another will answer soon. */
 export const shuttingDown = (retryAfterSeconds = 1) =>

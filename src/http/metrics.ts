@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { DomainError } from "../domain/errors.ts";
+import { isUnavailable } from "../domain/errors.ts";
 import type { FailureCode, NoResponseCause } from "../domain/failure.ts";
 import { type Pausable, pausable } from "../domain/pauses.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -376,6 +376,6 @@ async function inTime<T>({ clock }: MetricSources, ask: () => Promise<T>): Promi
 }
 
 function unlessUnavailable(error: unknown): null {
-  if (error instanceof DomainError && error.kind === "unavailable") return null;
+  if (isUnavailable(error)) return null;
   throw error;
 }

@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync } from "node:crypto";
-import { DomainError } from "../../domain/errors.ts";
+import { isUnavailable } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newToken } from "../../lib/id.ts";
 import type { SandboxBooks, SandboxCard, SandboxTransaction } from "../../store/sandbox-books.ts";
@@ -278,7 +278,7 @@ async function orUnknown<T>(work: () => Promise<T>): Promise<T | Unknown> {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof DomainError && error.kind === "unavailable")) throw error;
+    if (!isUnavailable(error)) throw error;
     const { message: reason, retryAfterSeconds } = error;
     return { kind: "unknown", reason, ...(retryAfterSeconds && { retryAfterMs: retryAfterSeconds * 1_000 }) };
   }

@@ -1,4 +1,4 @@
-import { DomainError, StartupError } from "../../domain/errors.ts";
+import { isUnavailable, StartupError } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { OutcomeUnknown } from "./faults.ts";
 
@@ -51,8 +51,7 @@ export async function untilAnswered<T>(patience: PatienceOptions, step: () => Pr
   }
 }
 
-const isUnanswered = (error: unknown): boolean =>
-  error instanceof OutcomeUnknown || (error instanceof DomainError && error.kind === "unavailable");
+const isUnanswered = (error: unknown): boolean => error instanceof OutcomeUnknown || isUnavailable(error);
 
 const notStarted = () =>
   new StartupError(
