@@ -97,20 +97,8 @@ const stragglerMs = 60;
 
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   const { config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing } = deps;
-  const {
-    nodeName,
-    isSuccessor,
-    backups,
-    keyRotation,
-    mail,
-    pauses,
-    descriptors,
-    disk,
-    hub,
-    answers,
-    avoidNodes,
-    warn,
-  } = deps;
+  const { nodeName, isSuccessor, backups, keyRotation, mail, pauses } = deps;
+  const { descriptors, disk, hub, answers, avoidNodes, warn } = deps;
   const { noticeMs = defaultNoticeMs } = deps;
   const { payments } = billing;
 
