@@ -213,7 +213,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("that is signed out while it is renewed stays signed out", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
     await page.clock.install();
     await startFreeAccount(page, server.url);
     let answer = () => {};
