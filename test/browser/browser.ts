@@ -1,5 +1,5 @@
 import { afterAll, afterEach, test } from "bun:test";
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type axe from "axe-core";
 import { chromium, type Browser as Engine, type Page } from "playwright-core";
@@ -14,7 +14,10 @@ import { watch } from "./faults.ts";
 export interface Browser {
   /** A new page in a context of its own, closed after the test. */
   page(look: Look): Promise<Page>;
-  /** Holds what a page shows to what every page must be, in light and in dark, and leaves a screenshot of each. */
+  /**
+   * Holds what a page shows to what every page must be, in light and in dark. Leaves a screenshot of each in
+   * `test-output/screenshots` if it fails, or if `SCREENSHOTS` is set.
+   */
   inspect(page: Page, name: string): Promise<void>;
 }
 
@@ -38,6 +41,9 @@ const sizes = {
 } as const;
 
 const screenshots = join(import.meta.dir, "../../test-output/screenshots");
+
+/** Asked for, because they take 8 % of the processor time of these tests. */
+const wantsScreenshots = Boolean(process.env.SCREENSHOTS);
 
 /** A JPEG takes half of the processor time of a PNG. */
 const wholePage = { type: "jpeg", quality: 90, fullPage: true, scale: "css" } as const;
@@ -101,16 +107,16 @@ export function openBrowser(home: string): Browser {
     async inspect(page, name) {
       const known = open.get(page);
       if (!known) throw new Error("The page is not of this browser, or of an earlier test");
-      mkdirSync(screenshots, { recursive: true });
       await bringAxe(page);
       await page.evaluate(fadedIn);
       const problems = await sidewaysScroll(page);
       for (const scheme of [other(known.scheme), known.scheme]) {
         await page.emulateMedia({ colorScheme: scheme });
-        const path = join(screenshots, `${name}-${known.size}-${scheme}.jpg`);
-        await page.screenshot({ path, ...wholePage });
+        await page.evaluate(fadedIn);
         const found = await barriers(page, scheme === known.scheme ? allRules : colourRules);
         problems.push(...found.map((barrier) => `${scheme}: ${barrier}`));
+        if (problems.length === 0 && !wantsScreenshots) continue;
+        await page.screenshot({ path: join(screenshots, `${name}-${known.size}-${scheme}.jpg`), ...wholePage });
       }
       if (problems.length > 0) throw new Error(`${name} on ${known.size}:\n${problems.join("\n")}`);
     },
