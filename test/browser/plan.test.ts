@@ -308,7 +308,9 @@ describe.skipIf(noBrowser !== null)("the account", () => {
       await route.continue();
     });
     const asked = page.waitForRequest("**/v1/tenants/me");
-    const refused = page.waitForResponse((response) => response.url().endsWith("/v1/tenants/me") && response.status() === 401);
+    const refused = page.waitForResponse(
+      (response) => response.url().endsWith("/v1/tenants/me") && response.status() === 401,
+    );
     await ask(`${server.url}/v1/tenants/api-keys/rotate`, "POST", token);
     await asked;
     // It ends with the old session; once it stood again, the page would call off what is held, and read anew.
