@@ -73,6 +73,20 @@ export const closedQuery = <const Entries extends v.ObjectEntries>(
   return v.strictObject(entries, (issue) => elsewhere.get(issue.input) ?? unknown(issue));
 };
 
+/**
+ * The query of a request that takes everything in its body, and would do more than was meant if it ignored a filter in its URL.
+ * @param fields the body's, which a parameter may have been meant as
+ * @param elsewhere as in `closedQuery`
+ */
+export const emptyQuery = (fields: readonly string[], elsewhere: ReadonlyMap<unknown, string> = new Map()) =>
+  v.strictObject({}, ({ input }) => elsewhere.get(input) ?? isInBody(input, fields));
+
+function isInBody(input: unknown, fields: readonly string[]): string {
+  const meant = nearest(shownName(input), fields);
+  const remedy = meant === null ? "its fields belong in the body" : `perhaps the field ${meant} of the body is meant`;
+  return `is not a parameter of this request; ${remedy}`;
+}
+
 /** The rule that a name which is not among the entries breaks. */
 const isUnknown = (noun: "field" | "parameter", entries: v.ObjectEntries) => {
   const names = Object.keys(entries);

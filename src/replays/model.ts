@@ -3,7 +3,7 @@ import type { ListedReplay, Replay, ReplayFilter, ReplayPreview } from "../domai
 import { codeFilter, isInOrder, isoTime, typeFilter } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
-import { closedObject, closedQuery, queryInteger, rule, text } from "../http/validation.ts";
+import { closedObject, closedQuery, emptyQuery, queryInteger, rule, text } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
 /** Bodies, queries and responses of the replay endpoints. */
@@ -49,6 +49,12 @@ const notAfterTo = "must not be after to";
 export const filterOfBody = ({ webhook, type, code, status, from, to }: ReplayFilter): ReplayFilter => ({
   ...{ webhook, type, code, status, from, to },
 });
+
+/** Of every replay and of the preview. */
+export const startQuery = emptyQuery(
+  ["replayGroupId", ...Object.keys(filterFields)],
+  new Map([["state", "is not a parameter of this request; /v1/events/replays/failed selects what is FAILED"]]),
+);
 
 export const singleBody = v.pipe(
   closedObject({ eventId, replayGroupId, ...filterFields }),

@@ -62,6 +62,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         summary: "Replay one event",
         description: `Delivers it to every currently registered webhook, or to \`webhook\` alone. At most ${singles.most} a minute; each full KiB of the label counts as one more. ${narrowing}`,
         access: "session",
+        query: m.startQuery,
         body: m.singleBody,
         bodyExample: { eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e", replayGroupId: "after-the-outage" },
         limit: ({ tenant }) => takeSingle(tenant),
@@ -86,6 +87,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         summary: "Replay the events of a time range",
         description: `Events are selected by their ingestion time; both bounds are inclusive. ${narrowing}`,
         access: "session",
+        query: m.startQuery,
         body: m.timelineBody,
         bodyExample: {
           replayGroupId: "after-the-outage",
@@ -117,6 +119,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
               : "Covers every event that is currently FAILED, for the webhooks that have not acknowledged it."
           } ${narrowing}`,
           access: "session",
+          query: m.startQuery,
           body: m.bulkBody,
           bodyExample:
             kind === "all"
@@ -145,6 +148,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         summary: "Count the events that a replay would select",
         description: "Takes the body of the replay, including its filters, and its kind. Nothing is delivered.",
         access: "session",
+        query: m.startQuery,
         body: m.previewBody,
         bodyExample: { kind: "failed", replayGroupId: "after-the-outage" },
         responses: {

@@ -366,7 +366,9 @@ describe("a parameter that is not one, in the query of a list", () => {
 
   test("is 400 wherever there are parameters, on all but the pages that the payment processor returns to", async () => {
     const { app, operatorToken } = server();
-    const lists = app.endpoints.filter(({ query, path }) => query && !path.startsWith("/pay/"));
+    const lists = app.endpoints.filter(
+      ({ method, query, path }) => method === "GET" && query && !path.startsWith("/pay/"),
+    );
     expect(lists.length).toBeGreaterThan(9);
     for (const { method, path, access } of lists) {
       const token = access === "operator" ? operatorToken : ada.jwt;

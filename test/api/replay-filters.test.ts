@@ -113,6 +113,20 @@ const misspelt: Record<string, [field: Record<string, unknown>, message: string 
   "a name as long as a body": [{ ["x".repeat(60_000)]: 1 }, /^x{100} is not a field of this request; /],
 };
 
+/** The query of a request whose filters are in its body, and what is said of it: ignored, it would be as bad. */
+const inQuery: Record<string, [query: string, message: string]> = {
+  "a filter": ["type=a", "type is not a parameter of this request; perhaps the field type of the body is meant."],
+  "a filter that is misspelt": [
+    "webhok=a",
+    "webhok is not a parameter of this request; perhaps the field webhook of the body is meant.",
+  ],
+  "a state": [
+    "state=FAILED",
+    "state is not a parameter of this request; /v1/events/replays/failed selects what is FAILED.",
+  ],
+  "anything else": ["dry_run=1", "dry_run is not a parameter of this request; its fields belong in the body."],
+};
+
 const malformed: Record<string, Record<string, unknown>> = {
   "an empty webhook": { webhook: "" },
   "a webhook that is no string": { webhook: 7 },
@@ -175,6 +189,22 @@ describe.each(["single", "timeline", "all", "failed"] as const)("a replay that i
             const body = { kind, ...fieldsFor(given), ...field };
             const preview = await given.account.post("/v1/events/replays/preview", body);
             expect([preview.status, preview.text.split("; ")[0]]).toEqual([400, text.split("; ")[0] ?? ""]);
+          },
+        },
+      ]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(inQuery).map(([what, [query, message]]): [string, Scenario<World>] => [
+        `a parameter in the URL: ${what}`,
+        {
+          ...refused("invalid_request", 400, (given) => start(given.account, `${kind}?${query}`, fieldsFor(given))),
+          body: { message, code: "invalid_request" },
+          async then(given) {
+            const path = `/v1/events/replays/preview?${query}`;
+            expect(await given.account.post(path, { kind, ...fieldsFor(given) })).toMatchObject({
+              status: 400,
+              body: { message },
+            });
           },
         },
       ]),
