@@ -144,7 +144,7 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
   },
   "an empty array removes all": saved([]),
   "saved as given": saved(
-    [{ webhook_url: "https://EXAMPLE.com:443/a/../b?x=%7e&y= z".replace(" ", "+"), name: " x " }],
+    [{ webhook_url: "HTTPS://EXAMPLE.com:443/a/../b?x=%7e&y= z".replace(" ", "+"), name: " x " }],
     "rules 9",
   ),
   "2,048 characters": saved([{ webhook_url: `https://example.com/${"x".repeat(2028)}` }], "rules 9"),
@@ -220,7 +220,7 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
   "the same URL twice": refusal([a, a], "duplicate_webhook", /^\[1\]\.webhook_url must not be the same/),
   "the same URL under two names": refusal([a, { ...a, name: "Z" }], "duplicate_webhook", /^\[1\]\.webhook_url/),
   "the same URL in two spellings": refusal(
-    [a, { webhook_url: "https://EXAMPLE.com:443/x/../a" }],
+    [a, { webhook_url: "HTTPS://EXAMPLE.com:443/x/../a" }],
     "duplicate_webhook",
     /^\[1\]\.webhook_url must not be the same/,
   ),

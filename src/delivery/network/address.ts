@@ -130,7 +130,7 @@ export function createAddressPolicy(
       return refuse("url_control_character", "must not contain spaces or control characters");
     }
     if (input.includes("\\")) return refuse("url_backslash", "must not contain a backslash");
-    const prefix = /^https?:\/\/(?!\/)/.exec(input)?.[0];
+    const prefix = /^https?:\/\/(?!\/)/i.exec(input)?.[0];
     if (prefix === undefined) return refuse("url_scheme", schemeRule);
     if (input.includes("#")) return refuse("url_fragment", "must not contain a fragment (#)");
     const authority = /^[^/?]*/.exec(input.slice(prefix.length))?.[0] ?? "";

@@ -65,7 +65,7 @@ const forms: readonly [names: RegExp, form: JsonSchema][] = [
   [/^(?:from|to|startTime|endTime)$/, { pattern: isoTimeForm }],
   [/^email$/, { format: "email" }],
   [/^(?:url|payment_url|baseUrl)$/, { format: "uri" }],
-  [/^webhook_url$/, { format: "uri", pattern: "^https?://", maxLength: 2048 }],
+  [/^webhook_url$/, { format: "uri", pattern: "^[Hh][Tt][Tt][Pp][Ss]?://", maxLength: 2048 }],
   [/password$/, { format: "password" }],
 ];
 

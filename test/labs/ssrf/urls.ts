@@ -34,6 +34,7 @@ export const urlRows: readonly UrlRow[] = [
       "127.0.0.1.",
     ].map(asHost),
   },
+  { trick: "the scheme in capitals", says: notPublic, vectors: ["HTTPS://127.0.0.1:PORT/", "hTTps://[::1]:PORT/"] },
   {
     trick: "IPv6 with IPv4 inside, in both notations",
     says: notPublic,
@@ -117,7 +118,7 @@ export const urlRows: readonly UrlRow[] = [
       "http://127.0.0.1:PORT/",
       "http://localhost:PORT/",
       "http://receiver.example:PORT/",
-      "HTTPS://127.0.0.1:PORT/",
+      "HTTP://127.0.0.1:PORT/",
       "ftp://127.0.0.1:PORT/",
       "gopher://127.0.0.1:PORT/_x",
       "ws://127.0.0.1:PORT/",
