@@ -18,6 +18,13 @@ export function describePair({ cert, key }: CertificatePair): { subject: string;
   return { subject: own.subjectAltName ?? own.subject, validTo: own.validTo };
 }
 
+/** Codes of OpenSSL and of the runtime's own check of the host. */
+const refusals = /CERT|LEAF_SIGNATURE|^INVALID_(?:CA|PURPOSE)$|^PATH_LENGTH_EXCEEDED$/;
+
+/** Whether a TLS client has refused the server's certificate; it does so before it sends anything of what it is for. */
+export const isCertificateRefused = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && refusals.test(String(error.code));
+
 function parse<T>(what: string, read: () => T): T {
   try {
     return read();

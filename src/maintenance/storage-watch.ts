@@ -1,3 +1,4 @@
+import { isCertificateRefused } from "../lib/certificate.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
@@ -44,8 +45,12 @@ const classesByCode: readonly (readonly [prefix: string, StorageErrorClass])[] =
   ["3D000", "unreachable"],
   ["ERR_POSTGRES_CONNECTION", "unreachable"],
   ["ERR_POSTGRES_TLS", "unreachable"],
+  ["EPROTO", "unreachable"],
   ["DeadlinePassed", "unreachable"],
 ];
+
+const classOf = (error: unknown, code: string): StorageErrorClass | undefined =>
+  isCertificateRefused(error) ? "unreachable" : classesByCode.find(([prefix]) => code.startsWith(prefix))?.[1];
 
 /** Errors that pass by themselves, or when somebody makes room. */
 const passing: ReadonlySet<StorageErrorClass> = new Set(["full", "busy", "unreachable"]);
@@ -86,7 +91,7 @@ export function createStorageWatch({ clock, log, onFailure }: StorageWatchDeps):
   return {
     failed({ operation, error }) {
       const code = codeOf(error);
-      const errorClass = classesByCode.find(([prefix]) => code.startsWith(prefix))?.[1];
+      const errorClass = classOf(error, code);
       if (errorClass === undefined) return;
       onFailure(errorClass);
       const now = clock.monotonicMs();

@@ -163,7 +163,8 @@ describe("a storage that fails", () => {
     const { watch, fail, counted } = setUp();
     for (const how of ["REFUSED", "CLOSED", "TIMEOUT"]) fail(`ERR_POSTGRES_CONNECTION_${how}`, "heartbeat");
     watch.failed({ operation: "statement", error: new DeadlinePassed("no answer for 12 s") });
-    expect(counted).toEqual(Array(4).fill("unreachable"));
+    for (const code of ["CERT_HAS_EXPIRED", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "EPROTO"]) fail(code, "statement");
+    expect(counted).toEqual(Array(7).fill("unreachable"));
   });
 
   test("a defect of ours is none, nor are transactions in each other's way", () => {

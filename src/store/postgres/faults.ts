@@ -1,12 +1,13 @@
 import { SQL } from "bun";
 import { type DomainError, unavailable } from "../../domain/errors.ts";
+import { isCertificateRefused } from "../../lib/certificate.ts";
 
 /**
  * What a failed call to PostgreSQL means. The question behind it is always whether something may have been written: only a
  * server that answered with an error of its own has said that nothing was.
  *
- *   passing   nothing was written, and a repetition may succeed: no connection was made, the server has no room for one,
- *             or it ended the statement
+ *   passing   nothing was written, and a repetition may succeed: no connection was made, the server has no room for one, its
+ *             certificate was refused, or it ended the statement
  *   full      as passing, and the server's disk is full
  *   conflict  as passing: two transactions were in each other's way, and the server chose this one
  *   standby   as passing, and the server is read-only: after a failover it is the wrong one
@@ -76,8 +77,14 @@ const ended: ReadonlySet<string> = new Set([
 export const sqlStateOf = (error: unknown): string | undefined =>
   error instanceof SQL.PostgresError ? error.errno : undefined;
 
+/** A breach of TLS: a handshake that failed, or what came on a connection that was in use. Bun does not say which. */
+export const isTlsBroken = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "EPROTO";
+
 export function faultOf(error: unknown): Fault {
   if (error instanceof DeadlinePassed || error instanceof OutcomeUnknown) return "lost";
+  if (isCertificateRefused(error)) return "passing";
+  if (isTlsBroken(error)) return "lost";
   if (!(error instanceof SQL.PostgresError)) return "defect";
   const { code, errno } = error;
   if (errno !== undefined) return bySqlState.find(([prefix]) => errno.startsWith(prefix))?.[1] ?? "defect";

@@ -1,8 +1,9 @@
 import { lookup } from "node:dns/promises";
 import { StartupError } from "../../domain/errors.ts";
+import { isCertificateRefused } from "../../lib/certificate.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
-import { faultOf, sqlStateOf } from "./faults.ts";
+import { faultOf, isTlsBroken, sqlStateOf } from "./faults.ts";
 import { createPool, statementTimeoutMs } from "./pool.ts";
 import { whilePassing } from "./until-answered.ts";
 
@@ -162,7 +163,7 @@ async function factsOf({ url, clock }: { url: string; clock: Pick<Clock, "after"
 const isStarting = (error: unknown) => sqlStateOf(error) === "57P03";
 
 const isPassing = (error: unknown) =>
-  isStarting(error) || (faultOf(error) === "lost" && sqlStateOf(error) !== connectionNotTaken);
+  isStarting(error) || (faultOf(error) === "lost" && sqlStateOf(error) !== connectionNotTaken && !isTlsBroken(error));
 
 /**
  * The error that tells the operator why a database cannot be used, and what to do.
@@ -189,7 +190,7 @@ async function reasonOf(error: unknown, url: string, setting: string): Promise<s
     const remedy = `name the file of its authority in ${setting}: …?sslmode=verify-full&sslrootcert=/path/to/ca.pem`;
     return `has a certificate that nothing vouches for (${message}). Try: ${remedy}`;
   }
-  if (certificateFault.test(code)) {
+  if (isCertificateRefused(error)) {
     return `has the wrong certificate (${message}). Try: replace it, or correct the host in ${setting}.`;
   }
   if (code === "ERR_POSTGRES_CONNECTION_REFUSED") return whyNotConnected(new URL(url), setting);
@@ -198,7 +199,6 @@ async function reasonOf(error: unknown, url: string, setting: string): Promise<s
 
 /** Codes of OpenSSL for a certificate whose authority is not known here. */
 const untrusted = /SELF_SIGNED|ISSUER_CERT|LEAF_SIGNATURE/;
-const certificateFault = /CERT/;
 
 /** The client reports an unknown host as it reports a closed port. */
 async function whyNotConnected({ hostname, searchParams }: URL, setting: string): Promise<string> {

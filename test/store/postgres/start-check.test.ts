@@ -1,16 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { TLSSocket } from "node:tls";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { isOfThisSchema } from "../../../src/store/postgres/migrations.ts";
 import { checkServer, problemOf, type ServerFacts } from "../../../src/store/postgres/start-check.ts";
 import { type Certificate, createAuthority, createSelfSigned } from "../../support/certificates.ts";
 import { describeWithOwnServer, describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { administer, sharedServer, startFastServer } from "../../support/postgres-server.ts";
+import { createTlsFront } from "../../support/postgres-tls.ts";
 import { createTransactionPooler } from "../../support/transaction-pooler.ts";
 
 const sound: ServerFacts = {
@@ -94,20 +92,12 @@ describe("where there is no database, the check says", () => {
 describe("of a certificate, the check says", () => {
   const authority = createAuthority("Our own");
 
-  /** The first words of a PostgreSQL server that offers TLS, and no more. */
-  async function withTlsServer<T>({ cert, key }: Certificate, use: (url: string) => Promise<T>): Promise<T> {
-    const server = createServer((socket) => {
-      socket.on("error", () => {});
-      socket.once("data", () => {
-        socket.write("S");
-        new TLSSocket(socket, { isServer: true, cert, key }).on("error", () => {});
-      });
-    });
-    await once(server.listen(0, "127.0.0.1"), "listening");
+  async function withTlsServer<T>(certificate: Certificate, use: (url: string) => Promise<T>): Promise<T> {
+    const front = await createTlsFront(certificate);
     try {
-      return await use(`postgres://localhost:${(server.address() as AddressInfo).port}/postrider?sslmode=verify-full`);
+      return await use(front.url);
     } finally {
-      server.close();
+      front.close();
     }
   }
 
