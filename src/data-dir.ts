@@ -282,8 +282,7 @@ export function takeLock(path: string): Database {
     return lock;
   } catch (error) {
     lock?.close();
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (!code.startsWith("SQLITE_BUSY")) {
+    if (!isBusy(error)) {
       throw new StartupError(
         `The data directory ${path} cannot be used (${messageOf(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,
       );
@@ -291,6 +290,27 @@ export function takeLock(path: string): Database {
     throw new DataDirInUse(path, readServerFile(path));
   }
 }
+
+/**
+ * Whether a server, or a command that must be alone, holds the folder. Unlike a process id, this holds in other containers of
+ * the machine, too. Nothing is created or changed.
+ */
+export function isInUse(folder: string): boolean {
+  let lock: Database | null = null;
+  try {
+    lock = new Database(join(resolve(folder), lockFile), { readonly: true });
+    lock.run("pragma busy_timeout = 0");
+    lock.query("select 1 from sqlite_master").get();
+    return false;
+  } catch (error) {
+    return isBusy(error);
+  } finally {
+    lock?.close();
+  }
+}
+
+const isBusy = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 
 /** What the server that runs on this folder said about itself; null when there is none. */
 export function readServerFile(folder: string): Whereabouts | null {

@@ -18,7 +18,7 @@ export interface OperatorClient {
 /** @throws StartupError when no server runs on the folder */
 export function createOperatorClient(dataDir: string): OperatorClient {
   const server = runningServer(dataDir);
-  if (server === null) throw notRunning(dataDir);
+  if (server === null) throw new NotRunning(dataDir);
   const token = readToken(dataDir);
   const base = dialable(server.url);
 
@@ -29,7 +29,7 @@ export function createOperatorClient(dataDir: string): OperatorClient {
         const headers = { Authorization: `Bearer ${token}`, [operatorUserHeader]: userName() };
         answer = await call(`${base}${path}`, { method, body, headers });
       } catch (error) {
-        if (isRefused(error)) throw notRunning(dataDir);
+        if (isRefused(error)) throw new NotRunning(dataDir);
         const reason = messageOf(error);
         throw new StartupError(`The server at ${server.url} did not answer (${reason}). Try: check its log.`);
       }
@@ -55,11 +55,15 @@ function userName(): string {
   }
 }
 
-const notRunning = (dataDir: string) =>
-  new StartupError(
-    `No server is running on the data directory ${dataDir}. ` +
-      "Try: start one with postrider serve, or pass its folder with --data-dir.",
-  );
+/** No server runs on the folder, or none that can be reached from here. */
+export class NotRunning extends StartupError {
+  constructor(dataDir: string) {
+    super(
+      `No server is running on the data directory ${dataDir}. ` +
+        "Try: start one with postrider serve, or pass its folder with --data-dir.",
+    );
+  }
+}
 
 function isAlive({ pid }: Whereabouts): boolean {
   try {

@@ -271,6 +271,24 @@ test("postrider doctor finds a server that does not accept events, and one that 
   rmSync(dataDir, { recursive: true });
 });
 
+test.each([
+  ["does not exist here", () => Bun.spawnSync(["true"]).pid],
+  ["is another one here", () => process.pid],
+])("postrider doctor takes a server that holds the folder for alive, although its process %s", async (_, pid) => {
+  const dataDir = mkdtempSync(join(tmpdir(), "postrider-doctor-"));
+  const held = openDataDir(dataDir);
+  held.announce({ pid: pid(), url: "http://127.0.0.1:1" }, () => {});
+  expect((await doctor(dataDir)).of("server")).toMatchObject({
+    state: "warning",
+    message: expect.stringMatching(
+      /^A server is using .* \(process \d+, http:\/\/127\.0\.0\.1:1\), but does not answer here/,
+    ),
+    remedy: expect.stringContaining("where the server runs"),
+  });
+  held.release();
+  rmSync(dataDir, { recursive: true });
+});
+
 test("postrider doctor makes and judges nothing where there is nothing", async () => {
   const { code, of } = await doctor("/nonexistent/postrider");
   expect([code, of("disk")?.state]).toEqual([1, "bad"]);

@@ -12,7 +12,7 @@ import { createStyle } from "../style.ts";
 import { plainText } from "../table.ts";
 import { bad, badInWords, type Finding, type Found } from "./finding.ts";
 import {
-  askServer,
+  findServer,
   know,
   lookAtBackups,
   lookAtDisk,
@@ -58,7 +58,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
   const isDeep = flags.has(deepFlag.name);
   const inFile = databaseUrl === null;
   const [server, store, disk, dns, proxy, pages, backups] = await Promise.all([
-    know(() => askServer(dataDir)),
+    know(() => findServer(dataDir)),
     know(() => lookAtStore({ dataDir, url: databaseUrl, clock })),
     know(() => lookAtDisk(config)),
     config.deliveryProxy === null ? lookUp(config.dnsServers, clock) : null,
@@ -68,7 +68,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
   ]);
   const key = await lookAtMasterKey(config, store, clock);
   const nowMs = clock.now();
-  const running = "value" in server ? server.value : null;
+  const running = "value" in server && server.value !== null && rules.isReached(server.value) ? server.value : null;
   const looked = "value" in store ? store.value : null;
   const found: readonly (readonly [check: string, found: Found])[] = [
     ["server", rules.judgeServer(server, looked, version, dataDir)],

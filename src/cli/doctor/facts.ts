@@ -20,6 +20,12 @@ export interface RunningServer {
   readonly bytesPerEvent: number | null;
 }
 
+/** A server that holds the data directory, but cannot be reached from here, such as one in another container. */
+export interface UnreachableServer {
+  readonly pid: number;
+  readonly url: string;
+}
+
 export interface DiskFacts {
   readonly folder: string;
   readonly freeBytes: number;

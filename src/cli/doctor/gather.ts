@@ -6,7 +6,7 @@ import * as v from "valibot";
 import { parseHistory } from "../../backup/history.ts";
 import { locate } from "../../backup/locate.ts";
 import type { Config } from "../../config.ts";
-import { readBackupNotesIn, readServerFile } from "../../data-dir.ts";
+import { isInUse, readBackupNotesIn, readServerFile } from "../../data-dir.ts";
 import { createResolver } from "../../delivery/network/resolver.ts";
 import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
 import { createTunnels } from "../../delivery/network/tunnel.ts";
@@ -16,7 +16,7 @@ import { messageOf } from "../../lib/error-message.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
 import { checkStorePages, storeFiles, storeOpensWith } from "../../store/open.ts";
-import { createOperatorClient, runningServer } from "../operator-client.ts";
+import { createOperatorClient, NotRunning, runningServer } from "../operator-client.ts";
 import type {
   BackupFacts,
   DiskFacts,
@@ -27,6 +27,7 @@ import type {
   ReplicationFacts,
   RunningServer,
   StoreLook,
+  UnreachableServer,
 } from "./facts.ts";
 import { openersOf } from "./openers.ts";
 import type { DnsFacts } from "./rules.ts";
@@ -52,12 +53,26 @@ const statusModel = v.object({
 });
 
 /** @returns null when no server is running @throws StartupError when one died, or does not answer as it should */
-export async function askServer(dataDir: string): Promise<RunningServer | null> {
-  const server = runningServer(dataDir);
-  if (server === null) {
-    refuseKilled(dataDir);
-    return null;
+export async function findServer(dataDir: string): Promise<RunningServer | UnreachableServer | null> {
+  const server = readServerFile(dataDir);
+  if (server === null) return null;
+  // A server that ends takes its file along.
+  if (!isInUse(dataDir)) {
+    throw new StartupError(
+      `The server of ${dataDir} (process ${server.pid}) ended without shutting down, and none has come up since. ` +
+        "Try: start it, and see in the system's log what ended it; what it accepted is stored.",
+    );
   }
+  try {
+    return await askServer(dataDir, server);
+  } catch (error) {
+    // In another container its process has another number, or that number is another process.
+    if (error instanceof NotRunning) return server;
+    throw error;
+  }
+}
+
+async function askServer(dataDir: string, { url }: UnreachableServer): Promise<RunningServer> {
   const { send } = createOperatorClient(dataDir);
   const readiness = know(() => send("GET", "/readyz"));
   const status = v.parse(statusModel, await send("GET", "/operator/status"));
@@ -65,7 +80,7 @@ export async function askServer(dataDir: string): Promise<RunningServer | null> 
   const nowMs = Date.parse(status.now);
   const oldestDue = status.queue?.oldest_due_seconds ?? null;
   return {
-    url: server.url,
+    url,
     version: status.version,
     nowMs,
     notReady: "failure" in ready ? ready.failure : null,
@@ -78,16 +93,6 @@ export async function askServer(dataDir: string): Promise<RunningServer | null> 
     eventsSinceStart: status.since_start.events,
     bytesPerEvent: status.storage.bytes_per_event,
   };
-}
-
-/** A server that ends takes its file along. */
-function refuseKilled(dataDir: string): void {
-  const left = readServerFile(dataDir);
-  if (left === null) return;
-  throw new StartupError(
-    `The server of ${dataDir} (process ${left.pid}) ended without shutting down, and none has come up since. ` +
-      "Try: start it, and see in the system's log what ended it; what it accepted is stored.",
-  );
 }
 
 /** @throws the system's error, for example when there is no such folder */

@@ -12,6 +12,7 @@ import type {
   ReplicationFacts,
   RunningServer,
   StoreLook,
+  UnreachableServer,
 } from "./facts.ts";
 import { bad, badInWords, type Found, ok, warning } from "./finding.ts";
 
@@ -20,7 +21,7 @@ const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
 export function judgeServer(
-  server: Known<RunningServer | null>,
+  server: Known<RunningServer | UnreachableServer | null>,
   store: StoreLook | null,
   version: string,
   folder: string,
@@ -28,6 +29,13 @@ export function judgeServer(
   if ("failure" in server) return badInWords(server.failure);
   if (server.value === null)
     return ok(`No server is running on ${folder}; what only a running server can tell is not checked.`);
+  if (!isReached(server.value)) {
+    const { pid, url } = server.value;
+    return warning(
+      `A server is using ${folder} (process ${pid}, ${url}), but does not answer here; what only it can tell is not checked.`,
+      "run this where the server runs, such as in its container",
+    );
+  }
   const { url, version: its, uptimeMs, notReady } = server.value;
   const words = `${url} has been running for ${formatDuration(uptimeMs)}`;
   if (notReady !== null) {
@@ -36,6 +44,8 @@ export function judgeServer(
   if (its === version) return ok(`${words}, version ${its}.`);
   return warning(`${words}, version ${its}; this program is ${version}.`, wayTo(store));
 }
+
+export const isReached = (server: RunningServer | UnreachableServer): server is RunningServer => "version" in server;
 
 /** How a running server becomes this program: a restart hands the database over as it is (`succeedTo`). */
 function wayTo(store: StoreLook | null): string {
