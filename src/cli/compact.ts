@@ -4,6 +4,7 @@ import { StartupError } from "../domain/errors.ts";
 import { systemClock as clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { compactStore } from "../store/open.ts";
+import { formatBytes } from "./bytes.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { type EndSignal, exitCode, signalExitCode } from "./io.ts";
 import { refuseUnused } from "./unused-folder.ts";
@@ -35,7 +36,7 @@ it is stopped, the database stays as it is.`,
         dataDir: dataDir.path,
         clock,
         signal: ended.signal,
-        onProgress: ({ done, total }) => io.progress(`Compacting: ${megabytes(done)} of about ${megabytes(total)}`),
+        onProgress: ({ done, total }) => io.progress(`Compacting: ${formatBytes(done)} of about ${formatBytes(total)}`),
       });
       io.progress("");
       if (compacted === null) {
@@ -47,7 +48,7 @@ it is stopped, the database stays as it is.`,
       if (flags.has(jsonFlag.name)) io.out(JSON.stringify({ ...compacted, tookMs }));
       else {
         io.out(
-          `The database had ${megabytes(bytesBefore)} and has ${megabytes(bytesAfter)}; it took ${formatDuration(tookMs)}.`,
+          `The database had ${formatBytes(bytesBefore)} and has ${formatBytes(bytesAfter)}; it took ${formatDuration(tookMs)}.`,
         );
         if (shrinksNow) io.out("From now on it shrinks by itself as events go.");
       }
@@ -58,9 +59,6 @@ it is stopped, the database stays as it is.`,
     }
   },
 };
-
-const megabytes = (bytes: number): string =>
-  bytes < 10 * 2 ** 20 ? `${(bytes / 2 ** 20).toFixed(1)} MiB` : `${Math.round(bytes / 2 ** 20)} MiB`;
 
 const onPostgres =
   "The data is in PostgreSQL, whose autovacuum makes unused space available to later events. " +

@@ -80,7 +80,9 @@ describe("postrider backup", () => {
     utimesSync(stale, 1, 1);
     writeFileSync(join(folder, ".postrider-y.unfinished-1"), "");
     const { code, out } = await run(["backup", file, "--verify"]);
-    expect(out).toMatch(/named\.tar\.zst: .* deliveries pending; it took .*\nIt was read back and verified\./);
+    expect(out).toMatch(
+      /named\.tar\.zst: [\d.]+ KiB, .* deliveries pending; it took .*\nIt was read back and verified\./,
+    );
     expect(code).toBe(0);
     expect(statSync(file).size).toBeGreaterThan(1_000);
     expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([".postrider-y.unfinished-1"]);

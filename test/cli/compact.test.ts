@@ -28,7 +28,7 @@ test("postrider compact says what the database had and has", async () => {
   await openSqliteStore({ dataDir: folder, clock, secondThread: false }).store.close();
   expect(await compact()).toMatchObject({
     code: 0,
-    said: expect.stringMatching(/^The database had [\d.]+ MiB and has [\d.]+ MiB; it took .+\.$/),
+    said: expect.stringMatching(/^The database had [\d.]+ KiB and has [\d.]+ KiB; it took .+\.$/),
   });
   const { said } = await compact(["--json"]);
   expect(JSON.parse(said)).toMatchObject({ shrinksNow: false, bytesBefore: expect.any(Number) });

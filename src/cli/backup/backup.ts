@@ -9,17 +9,10 @@ import { StartupError, UsageError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { nearest } from "../../lib/nearest.ts";
+import { formatBytes } from "../bytes.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
-import {
-  contentsOf,
-  dirFlag,
-  interruptible,
-  megabytes,
-  pendingIn,
-  readMasterKeysElsewhere,
-  temporaryFolder,
-} from "./options.ts";
+import { contentsOf, dirFlag, interruptible, pendingIn, readMasterKeysElsewhere, temporaryFolder } from "./options.ts";
 import { faultsText } from "./verify.ts";
 
 export const backupCommand: Command = {
@@ -71,7 +64,7 @@ names is not in it.`,
         now,
         clock,
         signal,
-        onProgress: ({ done, total }) => io.progress(`Backing up: ${megabytes(done)} of ${megabytes(total)}`),
+        onProgress: ({ done, total }) => io.progress(`Backing up: ${formatBytes(done)} of ${formatBytes(total)}`),
       });
       io.progress("");
       const tookMs = Math.round(clock.monotonicMs() - startedAt);
@@ -87,7 +80,7 @@ names is not in it.`,
           masterKeys: readMasterKeysElsewhere(config),
           leaveFreeBytes: config.minFreeDiskBytes,
           signal,
-          onProgress: ({ done, total }) => io.progress(`Verifying: ${megabytes(done)} of ${megabytes(total)}`),
+          onProgress: ({ done, total }) => io.progress(`Verifying: ${formatBytes(done)} of ${formatBytes(total)}`),
         });
         return faults;
       };
@@ -98,7 +91,7 @@ names is not in it.`,
         io.out(JSON.stringify({ backup, bytes, tookMs, verified, faults: faults ?? [], manifest }));
       } else {
         io.out(
-          `${backup}: ${megabytes(bytes)}, ${contentsOf(manifest)}, ${pendingIn(manifest)}; ` +
+          `${backup}: ${formatBytes(bytes)}, ${contentsOf(manifest)}, ${pendingIn(manifest)}; ` +
             `it took ${formatDuration(tookMs)}.`,
         );
         if (!hasMasterKey) io.out(`The master key is not in it: keep ${masterKeyFile} apart from it, and safe.`);

@@ -94,9 +94,6 @@ export function interruptible(io: Io): { signal: AbortSignal; given(): EndSignal
   return { signal: ended.signal, given: () => signal };
 }
 
-export const megabytes = (bytes: number): string =>
-  bytes < 10 * 2 ** 20 ? `${(bytes / 2 ** 20).toFixed(1)} MiB` : `${Math.round(bytes / 2 ** 20)} MiB`;
-
 /** `12 events of 3 accounts` */
 export const contentsOf = ({ books }: Manifest): string =>
   `${counted(books.events, "event")} of ${counted(books.accounts, "account")}`;

@@ -4,6 +4,7 @@ import { loadConfig } from "../../config.ts";
 import { enterEmptyDir } from "../../data-dir-copy.ts";
 import { StartupError, UsageError } from "../../domain/errors.ts";
 import { pausable } from "../../domain/pauses.ts";
+import { formatBytes } from "../bytes.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
 import {
@@ -11,7 +12,6 @@ import {
   findBackup,
   identityFlag,
   interruptible,
-  megabytes,
   pendingIn,
   readIdentities,
   readMasterKeysElsewhere,
@@ -58,7 +58,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
         masterKeys,
         leaveFreeBytes: 0,
         signal,
-        onProgress: ({ done, total }) => io.progress(`Restoring: ${megabytes(done)} of ${megabytes(total)}`),
+        onProgress: ({ done, total }) => io.progress(`Restoring: ${formatBytes(done)} of ${formatBytes(total)}`),
       });
       io.progress("");
       if (faults.length > 0) {

@@ -1,6 +1,7 @@
 import { verifyBackup } from "../../backup/verify.ts";
 import { loadConfig } from "../../config.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
+import { formatBytes } from "../bytes.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
 import {
@@ -9,7 +10,6 @@ import {
   findBackup,
   identityFlag,
   interruptible,
-  megabytes,
   pendingIn,
   readIdentities,
   readMasterKeysElsewhere,
@@ -41,7 +41,7 @@ restored.`,
         masterKeys: readMasterKeysElsewhere(config),
         leaveFreeBytes: config.minFreeDiskBytes,
         signal,
-        onProgress: ({ done, total }) => io.progress(`Restoring: ${megabytes(done)} of ${megabytes(total)}`),
+        onProgress: ({ done, total }) => io.progress(`Restoring: ${formatBytes(done)} of ${formatBytes(total)}`),
       });
       io.progress("");
       if (flags.has("--json")) {

@@ -1,7 +1,7 @@
 import { isLoopbackHost } from "../../lib/cidr.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { formatIso } from "../../lib/iso-time.ts";
-import { formatBytes } from "./bytes.ts";
+import { formatBytes } from "../bytes.ts";
 import type {
   BackupFacts,
   DiskFacts,
