@@ -1,6 +1,7 @@
 import { messageOf } from "../../lib/error-message.ts";
 import type { CompactMessage, CompactRequest } from "./compact.ts";
 import { copyDatabase } from "./copy-database.ts";
+import { isDamage } from "./damage.ts";
 
 /** The other end of `compact.ts`. The build lists this file as a separate entry point. */
 declare const self: Worker;
@@ -14,6 +15,6 @@ function compact(from: string, to: string): CompactMessage {
     copyDatabase(from, to, { shrinks: true });
     return { kind: "done" };
   } catch (error) {
-    return { kind: "failed", message: messageOf(error) };
+    return { kind: "failed", message: messageOf(error), isDamage: isDamage(error) };
   }
 }

@@ -6,7 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { syncFolder, unfinished } from "./copy-database.ts";
 import { refuseMoved } from "./move-mark.ts";
-import { databaseFile, orDamaged } from "./open.ts";
+import { damaged, databaseFile, orDamaged } from "./open.ts";
 import { realPath } from "./written-by.ts";
 
 export interface CompactOptions {
@@ -30,7 +30,9 @@ export interface CompactRequest {
   readonly to: string;
 }
 
-export type CompactMessage = { readonly kind: "done" } | { readonly kind: "failed"; readonly message: string };
+export type CompactMessage =
+  | { readonly kind: "done" }
+  | { readonly kind: "failed"; readonly message: string; readonly isDamage: boolean };
 
 const lookEveryMs = 500;
 /** The file system's own needs. */
@@ -122,6 +124,11 @@ function check(path: string): void {
   }
 }
 
+const notWritten = (reason: string) =>
+  new StartupError(
+    `The database could not be written anew (${reason}); it is as it was. Try: see that its disk works and has room.`,
+  );
+
 /** Copies on a separate thread, so that this one can still handle signals. @returns false when it was stopped */
 async function copyAside(
   request: CompactRequest,
@@ -144,7 +151,8 @@ async function copyAside(
       worker.onerror = (event) => reject(new Error(`Compacting stopped: ${event.message}`));
       worker.onmessage = ({ data }: MessageEvent<CompactMessage>) => {
         if (data.kind === "done") resolve(true);
-        else reject(new StartupError(`The database could not be written anew (${data.message}); it is as it was.`));
+        else if (data.isDamage) reject(damaged(request.from, data.message));
+        else reject(notWritten(data.message));
       };
       worker.postMessage(request);
       look();

@@ -146,7 +146,8 @@ export function keepTemporaryFilesIn(client: Database, dataDir: string): void {
 const fullDisk = (path: string) =>
   new StartupError(`The disk of ${path} is full. Try: free some space; no accepted event is lost.`);
 
-const damaged = (path: string, what: string) =>
+/** @param what as SQLite says it */
+export const damaged = (path: string, what: string) =>
   new StartupError(
     `The database ${path} is damaged (${what}). Try: restore it from a backup; ` +
       `without one, what can be read is saved by: sqlite3 ${databaseFile} .recover | sqlite3 recovered.db`,

@@ -6,6 +6,7 @@ import { systemClock as clock } from "../../../src/lib/clock.ts";
 import { compactDatabase } from "../../../src/store/sqlite/compact.ts";
 import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
+import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
 import { readAll } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
 import { bytes, latestKey, newTenant, untyped } from "../../support/store-factory.ts";
@@ -59,6 +60,15 @@ test("what is stopped leaves the database as it was", async () => {
   const before = readFileSync(join(dataDir, databaseFile));
   expect(await compact(dataDir, AbortSignal.abort())).toBeNull();
   expect(readdirSync(dataDir).filter((name) => name.includes("compacted"))).toEqual([]);
+  expect(readFileSync(join(dataDir, databaseFile)).equals(before)).toBe(true);
+});
+
+test("a damaged database is left as it was, with what to do", async () => {
+  const { dataDir } = await early();
+  overwritePages(dataDir, pagesOf(dataDir, "event", "leaf").slice(-1));
+  const before = readFileSync(join(dataDir, databaseFile));
+  await expect(compact(dataDir)).rejects.toThrow(/ is damaged \(.*\)\. Try: restore it from a backup; /);
+  expect(readdirSync(dataDir)).toEqual([databaseFile]);
   expect(readFileSync(join(dataDir, databaseFile)).equals(before)).toBe(true);
 });
 
