@@ -1,6 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
-import { closedPort, type Hooks, ingestOne, register, settled, startHooks, until } from "../support/api-server.ts";
+import {
+  batchOf,
+  closedPort,
+  type Hooks,
+  ingestOne,
+  register,
+  settled,
+  startHooks,
+  until,
+} from "../support/api-server.ts";
 import { type ReceivedRequest, startReceiver } from "../support/receiver.ts";
 import { createScriptedIo, type Script } from "../support/scripted-io.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
@@ -57,12 +66,27 @@ describe("webhooks list", () => {
       [first.id, "Sh?op", "active", "1", "0", "0", "order.*,invoice.paid", good.url],
       [second.id, "–", "active", "0", "1", "0", "HTTP 404", "all", bad.url],
       [third.id, "–", "paused", "0", "0", "0", "none", "http://127.0.0.1:9000/paused"],
-      ["3 webhooks. The latest 100 deliveries to each are counted."],
+      ["3 webhooks. The latest 100 deliveries to each are counted; a failure may be of any of the last 24 hours."],
     ]);
 
     bad.answer = 200;
     await settled(account, await ingestOne(account));
     expect((await run(account, "webhooks list")).out).not.toContain("HTTP 404");
+  });
+
+  test("shows a failure that is not among the latest deliveries, until one has succeeded since", async () => {
+    const bad = hooks.hook(404);
+    const account = await withWebhooks(bad.url);
+    await settled(account, await ingestOne(account));
+    await register(account, { webhook_url: bad.url, paused: true });
+    const { body } = await batchOf(app, account, 100);
+    const cells = async () => (await run(account, "webhooks list")).out.split("\n")[1]?.split(/ {2,}/).slice(2, 7);
+    expect(await cells()).toEqual(["paused", "0", "0", "100", "HTTP 404"]);
+
+    bad.answer = 200;
+    await register(account, { webhook_url: bad.url, paused: false });
+    await settled(account, body.eventIds.at(-1));
+    expect((await cells())?.at(-1)).toBe("all");
   });
 
   test("is what `webhooks` alone means, and --json is the server's list with all settings", async () => {

@@ -23,6 +23,14 @@ export interface HealthRow {
   readonly lastStatusCode?: number;
 }
 
+/** Deliveries of the last 24 hours that fail alike. */
+export interface FailureRow {
+  readonly webhookId: string | null;
+  readonly errorCode: string | null;
+  readonly statusCode: number | null;
+  readonly lastFailedAt: string;
+}
+
 type Client = Pick<Account, "call" | "callOnce" | "url">;
 
 /** All webhooks with all their settings, and the answer's text. */
@@ -33,6 +41,9 @@ export async function readSettings(account: Client): Promise<{ text: string; web
 
 export const readHealth = async (account: Client) =>
   (await read(account, "/v1/tenants/webhooks/health")).json as readonly HealthRow[];
+
+export const readFailures = async (account: Client) =>
+  ((await read(account, "/v1/failures")).json as { readonly groups: readonly FailureRow[] }).groups;
 
 async function read(account: Client, path: string) {
   const reply = await account.call("GET", path);

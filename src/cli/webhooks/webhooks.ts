@@ -11,7 +11,7 @@ import type { AttemptRow } from "../events/api.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { webhookWords } from "../webhook-words.ts";
-import { changeList, readHealth, readSettings, type WebhookRow } from "./api.ts";
+import { changeList, readFailures, readHealth, readSettings, type WebhookRow } from "./api.ts";
 import { withAdded, withoutOne, withPaused } from "./change.ts";
 import { isAcknowledged, testPairs, webhookTable } from "./words.ts";
 
@@ -47,7 +47,11 @@ const verbs: readonly Verb[] = [
     details: "The verb can be left out: `postrider webhooks`.",
     async run({ account, flags, io }) {
       const { text, webhooks } = await readSettings(account);
-      io.out(flags.has("--json") ? text : webhookTable(webhooks, await readHealth(account), createStyle(io)));
+      if (flags.has("--json")) io.out(text);
+      else {
+        const [health, failures] = await Promise.all([readHealth(account), readFailures(account)]);
+        io.out(webhookTable(webhooks, health, failures, createStyle(io)));
+      }
       return exitCode.ok;
     },
   },
