@@ -113,7 +113,8 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
       if (!vaultRow) throw new StartupError(`${place} is empty. Try: correct POSTRIDER_DATABASE_URL.`);
       await refuseLivingNodes(pool, place);
       const source = createPostgresSource(pool, streams, place, newMove);
-      // What is refused must not leave a new database behind, on which a server would start.
+      // What is refused must not leave a new database behind, on which a server would start. `copyStore` asks again, as it
+      // always does with the database open, and finds the mark that is made here.
       if (!existsSync(join(folder, databaseFile))) await source.leave(folder, async () => false);
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
