@@ -4,7 +4,8 @@ const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 export function formatBytes(bytes: number): string {
   let value = Math.max(0, bytes);
   let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
+  // What would be rounded to 1024 of a unit is 1 of the next.
+  while (Math.round(value) >= 1024 && unit < units.length - 1) {
     value /= 1024;
     unit += 1;
   }
