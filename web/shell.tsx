@@ -12,6 +12,7 @@ import { Dialog } from "./parts/dialog.tsx";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { useShortcuts } from "./parts/keyboard.tsx";
 import { PlanLink } from "./parts/plan-link.tsx";
+import { ReadOnly } from "./parts/read-only.ts";
 import { account } from "./session/account.ts";
 import { isNearlyUsedUp, isUsedUp, quotaResetsAt } from "./session/quota.ts";
 import { askServer, sells } from "./session/server.ts";
@@ -52,11 +53,13 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </header>
       <main class="main" id="content" tabIndex={-1}>
         <Bars />
-        {children}
+        <ReadOnly.Provider value={isView.value ? onlyLooking : null}>{children}</ReadOnly.Provider>
       </main>
     </div>
   );
 }
+
+const onlyLooking = "Read-only: you are looking at this account as the operator.";
 
 const streamWords: Record<StreamState, string> = {
   connecting: "Connecting",

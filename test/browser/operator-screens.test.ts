@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
+import { openAccount } from "./signed-in.ts";
 import { ask, follow, left, press, seeHeading, seeText } from "./visitor.ts";
 
 /** What the operator does in a browser, beside looking at the servers. */
@@ -101,6 +102,43 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     await press(dialog, "Delete the account");
     await seeHeading(page, "Accounts");
     expect((await operator("GET", `/tenants/${id}`)).status).toBe(404);
+  });
+
+  test("whoever views an account can press nothing that would change it, and is told why", async () => {
+    const account = await openAccount(server.url);
+    const { url } = await account.get<{ url: string }>("/v1/inbox");
+    await account.setWebhooks({ webhook_url: url, name: "Inbox" });
+    const [webhook] = await account.get<{ id: string }[]>("/v1/tenants/webhooks?expand=true");
+    const event = await account.ingest({ order: 1 });
+    const page = await open("desktop", `accounts/${account.id}`);
+    const [tab] = await Promise.all([page.context().waitForEvent("page"), press(page, "View as this account")]);
+    await seeText(tab, "Nothing can be changed.");
+    const off: Readonly<Record<string, readonly (string | RegExp)[]>> = {
+      [`/webhooks/${webhook?.id}`]: ["Send a test event", "Pause", "Save settings"],
+      "/webhooks": ["Send a test event", "Edit Inbox", "Remove Inbox", "Add a webhook"],
+      "/events": [/^Replay /],
+      [`/events/${event}`]: ["Replay"],
+      "/replays": [/^Replay/],
+      "/inbox": ["Empty the inbox"],
+      "/plan": ["Change the password …", "Delete the account …"],
+    };
+    for (const [path, names] of Object.entries(off)) {
+      await tab.goto(server.url + path);
+      for (const name of names) {
+        const button = tab.getByRole("main").getByRole("button", { name });
+        expect(await button.getAttribute("title"), `${path} ${name}`).toStartWith("Read-only: ");
+        expect(await button.isDisabled(), `${path} ${name}`).toBe(true);
+      }
+    }
+    await tab.goto(`${server.url}/inbox`);
+    expect(await tab.getByLabel("Status").isDisabled()).toBe(true);
+    await tab.goto(`${server.url}/events/${event}`);
+    await tab.getByRole("button", { name: "Replay", exact: true }).waitFor();
+    await tab.keyboard.press("?");
+    const shortcuts = tab.getByRole("dialog");
+    await shortcuts.getByText("Copy this event as curl").waitFor();
+    expect(await shortcuts.getByText("Replay this event").count()).toBe(0);
+    await tab.close();
   });
 
   test("a password is reset and shown once, and an account is made", async () => {

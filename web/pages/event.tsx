@@ -55,7 +55,12 @@ export function EventPage() {
 
   useShortcuts([
     { keys: "Escape", does: "Back to the events", run: back.go },
-    { keys: "r", does: "Replay this event", run: () => void (first && !isErased && tryAndSay(askOrReplay)) },
+    {
+      keys: "r",
+      does: "Replay this event",
+      changes: true,
+      run: () => void (first && !isErased && tryAndSay(askOrReplay)),
+    },
     {
       keys: "c",
       does: "Copy this event as curl",
@@ -77,6 +82,7 @@ export function EventPage() {
             <Copy text={id} what="id" label="Copy id" kind="plain" />
             {!isErased && <Copy text={() => curlOfEvent(first)} what="as curl" label="Copy as curl" kind="plain" />}
             <Button
+              changes
               kind="primary"
               onClick={askOrReplay}
               disabled={isErased}

@@ -62,7 +62,12 @@ export function EventsPage() {
   useReturn(entry, data && { listed: { ...data, records: list.records }, selected: rows.selected });
 
   useShortcuts([
-    { keys: "r", does: "Replay the selected delivery", run: () => void act(rows.selectedRecord, askOrReplay) },
+    {
+      keys: "r",
+      does: "Replay the selected delivery",
+      changes: true,
+      run: () => void act(rows.selectedRecord, askOrReplay),
+    },
     { keys: "c", does: "Copy the selected event as curl", run: () => void act(rows.selectedRecord, copyCurl) },
   ]);
 

@@ -119,7 +119,7 @@ function EmptyButton({ onEmptied }: { onEmptied(): void }) {
   }
   return (
     <>
-      <Button kind="quiet" onClick={() => setAsking(true)}>
+      <Button changes kind="quiet" onClick={() => setAsking(true)}>
         Empty the inbox
       </Button>
       {isAsking && (

@@ -33,7 +33,7 @@ export function KeysPage() {
       <PageHead title="API keys">
         {newest && (
           <div class="end">
-            <Button onClick={() => setRotating(true)} aria-haspopup="dialog">
+            <Button changes onClick={() => setRotating(true)} aria-haspopup="dialog">
               Rotate the key …
             </Button>
           </div>
@@ -47,7 +47,7 @@ export function KeysPage() {
             isEmpty={() => usable.length === 0}
             empty={
               <Empty sentence="No key is active, so no events are accepted.">
-                <Button kind="primary" onClick={() => setRotating(true)}>
+                <Button changes kind="primary" onClick={() => setRotating(true)}>
                   Create a key …
                 </Button>
               </Empty>

@@ -85,12 +85,12 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
       <Way />
       <PageHead title={name || hostOf(url)}>
         <div class="end buttons">
-          <Button aria-expanded={isTesting} onClick={() => setTesting(!isTesting)}>
+          <Button changes aria-expanded={isTesting} onClick={() => setTesting(!isTesting)}>
             Send a test event
           </Button>
           {/* One button, so that it keeps the focus. */}
           {(webhook.paused || webhook.state === "active") && (
-            <Button kind={webhook.paused ? "primary" : "plain"} onClick={() => pause(!webhook.paused)}>
+            <Button changes kind={webhook.paused ? "primary" : "plain"} onClick={() => pause(!webhook.paused)}>
               {webhook.paused ? "Resume" : "Pause"}
             </Button>
           )}

@@ -99,6 +99,7 @@ function Target({
       <div class="notice warn welcome-notice">
         <p>No webhook is registered, so events are stored, but not delivered.</p>
         <Button
+          changes
           onClick={async () => {
             await takeInbox(inboxUrl);
             onTaken();

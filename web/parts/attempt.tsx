@@ -86,7 +86,14 @@ export function AttemptButton({
 }: { of: Attempt } & ComponentProps<typeof Button>) {
   const runs = rest.type === "submit" ? {} : { onClick: attempt.run };
   return (
-    <Button kind="primary" {...runs} {...rest} busy={attempt.isBusy} disabled={disabled || attempt.waitSeconds > 0} />
+    <Button
+      changes
+      kind="primary"
+      {...runs}
+      {...rest}
+      busy={attempt.isBusy}
+      disabled={disabled || attempt.waitSeconds > 0}
+    />
   );
 }
 

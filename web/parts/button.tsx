@@ -1,6 +1,7 @@
 import type { AnchorHTMLAttributes, ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
+import { useReadOnly } from "./read-only.ts";
 import { say } from "./said.tsx";
 
 type Kind = "plain" | "primary" | "danger" | "quiet";
@@ -12,14 +13,26 @@ interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "onC
   onClick?: () => unknown;
   /** Busy for another reason, such as a form being submitted. */
   busy?: boolean;
+  /** It changes something, or is the way to it: off where nothing can be changed. */
+  changes?: boolean;
   children: ComponentChildren;
 }
 
-export function Button({ kind = "plain", type = "button", onClick, busy = false, disabled, ...rest }: ButtonProps) {
+export function Button({
+  kind = "plain",
+  type = "button",
+  onClick,
+  busy = false,
+  changes = false,
+  disabled,
+  ...rest
+}: ButtonProps) {
   const [isRunning, setRunning] = useState(false);
   const isBusy = busy || isRunning;
   const element = useRef<HTMLButtonElement>(null);
-  const isOff = disabled ?? false;
+  const readOnly = useReadOnly();
+  const whyOff = changes ? readOnly : null;
+  const isOff = whyOff !== null || (disabled ?? false);
   useLayoutEffect(() => (isOff ? leaveFocus(element.current) : undefined), [isOff]);
   useLayoutEffect(() => {
     const button = element.current;
@@ -47,6 +60,7 @@ export function Button({ kind = "plain", type = "button", onClick, busy = false,
       disabled={isOff}
       aria-disabled={isBusy}
       aria-busy={isBusy}
+      {...(whyOff !== null && { title: whyOff })}
       {...(onClick && { onClick: () => void run() })}
     />
   );

@@ -1,11 +1,14 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Dialog } from "./dialog.tsx";
+import { useReadOnly } from "./read-only.ts";
 
 /** A key, or two in sequence (`g e`), and what they do. */
 export interface Shortcut {
   readonly keys: string;
   readonly does: string;
+  /** As for a button. */
+  readonly changes?: boolean;
   run(): void;
 }
 
@@ -15,7 +18,9 @@ const isHelpOpen = signal(false);
 const sequenceMs = 1200;
 
 /** Shortcuts of a part of the page, for as long as it is shown. The most recent part is asked first. */
-export function useShortcuts(shortcuts: readonly Shortcut[]): void {
+export function useShortcuts(given: readonly Shortcut[]): void {
+  const isReadOnly = useReadOnly() !== null;
+  const shortcuts = given.filter(({ changes = false }) => !changes || !isReadOnly);
   const latest = useRef(shortcuts);
   latest.current = shortcuts;
   const names = shortcuts.map(({ keys, does }) => `${keys}\t${does}`).join("\n");

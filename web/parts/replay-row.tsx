@@ -91,7 +91,7 @@ export function ReplayRow({
           <Time at={replay.createdAt} />
         </span>
         {!hasEnded(replay) && (
-          <Button class="end" onClick={() => setAsking(true)} aria-label={`Cancel ${replayGroupId}`}>
+          <Button changes class="end" onClick={() => setAsking(true)} aria-label={`Cancel ${replayGroupId}`}>
             Cancel
           </Button>
         )}

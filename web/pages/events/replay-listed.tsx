@@ -45,7 +45,7 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   return (
     <>
       {/* Busy while its replay runs, which has its own part of the page; then the list is read again. */}
-      <Button busy={isReplaying(urlOf(filter))} onClick={() => (mustAsk ? setAsked(these) : start(these))}>
+      <Button changes busy={isReplaying(urlOf(filter))} onClick={() => (mustAsk ? setAsked(these) : start(these))}>
         {these.text}
       </Button>
       {asked !== null && webhooks?.length === 0 && (

@@ -57,7 +57,11 @@ export function FirstStep({ url, registered }: Pick<UseProps, "url" | "registere
   return (
     <Empty sentence="Nothing has arrived yet.">
       <div class="buttons">
-        <Button kind="primary" onClick={() => call(`/v1/tenants/webhooks/${webhook.id}/test`, { method: "POST" })}>
+        <Button
+          changes
+          kind="primary"
+          onClick={() => call(`/v1/tenants/webhooks/${webhook.id}/test`, { method: "POST" })}
+        >
           Send a test event
         </Button>
         <LinkButton href="/keys">See how to send an event</LinkButton>
@@ -88,7 +92,7 @@ function UseAsWebhook({ url, registered, onSaved }: UseProps) {
   return (
     <>
       <div class="buttons">
-        <Button kind="primary" onClick={use}>
+        <Button changes kind="primary" onClick={use}>
           Use as webhook
         </Button>
       </div>

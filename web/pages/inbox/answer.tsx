@@ -5,6 +5,7 @@ import { Button } from "../../parts/button.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { Choice, Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
+import { useReadOnly } from "../../parts/read-only.ts";
 import { delaysFor, effectOf, isStandard, standardAnswer, statuses } from "./answers.ts";
 
 const other = "other";
@@ -17,13 +18,20 @@ export function AnswerPanel({ answer, onSaved }: { answer: InboxAnswer; onSaved(
   const isPreset = statuses.some(({ value }) => value === String(wanted.status));
   const isOther = typed !== null || !isPreset;
   const { state, rule } = effectOf(wanted);
+  const readOnly = useReadOnly();
 
   return (
     <Panel
       title="Respond with"
-      actions={!isStandard(wanted) && <Button onClick={() => set(standardAnswer)}>Back to 204</Button>}
+      actions={
+        !isStandard(wanted) && (
+          <Button changes onClick={() => set(standardAnswer)}>
+            Back to 204
+          </Button>
+        )
+      }
     >
-      <div class="stack">
+      <fieldset class="stack" disabled={readOnly !== null} title={readOnly ?? undefined}>
         <div class="answer-fields">
           <Choice
             label="Status"
@@ -80,7 +88,7 @@ export function AnswerPanel({ answer, onSaved }: { answer: InboxAnswer; onSaved(
           <DeliveryState state={state} />
           <span class="soft">{rule}</span>
         </p>
-      </div>
+      </fieldset>
     </Panel>
   );
 }

@@ -27,10 +27,10 @@ export function AccountPanel({ view }: { view: PlanView }) {
           <dd>{who.tier === "free" || who.tier === "enterprise" ? "the tenant id" : "the e-mail or the tenant id"}</dd>
         </dl>
         <div class="buttons account-buttons">
-          <Button onClick={() => setOpen("password")} aria-haspopup="dialog">
+          <Button changes onClick={() => setOpen("password")} aria-haspopup="dialog">
             Change the password …
           </Button>
-          <Button kind="danger" onClick={() => setOpen("delete")} aria-haspopup="dialog">
+          <Button changes kind="danger" onClick={() => setOpen("delete")} aria-haspopup="dialog">
             Delete the account …
           </Button>
         </div>

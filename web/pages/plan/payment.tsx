@@ -11,7 +11,16 @@ export function Payment({ billing, payments }: { billing: Billing; payments: Abo
   if (payments === "off" || tier === "free" || tier === "enterprise") return null;
   return (
     <div class="two">
-      <Panel title="Card" actions={card && <Button onClick={openCardPage}>Use another card</Button>}>
+      <Panel
+        title="Card"
+        actions={
+          card && (
+            <Button changes onClick={openCardPage}>
+              Use another card
+            </Button>
+          )
+        }
+      >
         {card ? (
           <p>
             <b>{card.brand}</b> •••• {card.last4}, expires {card.exp_month}/{card.exp_year}

@@ -33,6 +33,7 @@ export function Plans({
     const upgrade = { to: plan, from: who.tier, card: billing.card, enforced, payments };
     return (
       <Button
+        changes
         kind={i === current + 1 ? "primary" : "plain"}
         disabled={isHeld}
         onClick={() => onUpgrade(upgrade)}

@@ -82,7 +82,7 @@ function Notice({ tone, children }: { tone: "" | "good" | "warn" | "bad"; childr
 }
 
 const AnotherCard = () => (
-  <Button kind="primary" onClick={openCardPage}>
+  <Button changes kind="primary" onClick={openCardPage}>
     Use another card
   </Button>
 );

@@ -67,7 +67,7 @@ export function ReplayFailed({
 
   return (
     <>
-      <Button onClick={begin} aria-label={label}>
+      <Button changes onClick={begin} aria-label={label}>
         {text} {count(n)}
       </Button>
       {asked !== null && (

@@ -67,10 +67,10 @@ function Registered({
           <AttemptButton of={test.attempt} kind="plain">
             Send a test event
           </AttemptButton>
-          <Button onClick={onOpen} aria-label={`Edit ${called}`}>
+          <Button changes onClick={onOpen} aria-label={`Edit ${called}`}>
             Edit
           </Button>
-          <Button kind="quiet" onClick={onRemove} aria-label={`Remove ${called}`} title="Remove">
+          <Button changes kind="quiet" onClick={onRemove} aria-label={`Remove ${called}`} title="Remove">
             <Icon name="trash" />
           </Button>
         </div>

@@ -106,10 +106,14 @@ export function WebhookList({
     return (
       <Empty sentence="No webhooks yet. Events are stored, but not delivered.">
         <div class="buttons">
-          <Button kind="primary" onClick={() => add("", "")}>
+          <Button changes kind="primary" onClick={() => add("", "")}>
             Add a webhook
           </Button>
-          {inboxUrl !== null && <Button onClick={() => useInbox(inboxUrl)}>Use the inbox</Button>}
+          {inboxUrl !== null && (
+            <Button changes onClick={() => useInbox(inboxUrl)}>
+              Use the inbox
+            </Button>
+          )}
         </div>
         <p class="small">The inbox is a receiver built into this server, for trying things out.</p>
       </Empty>
@@ -150,11 +154,11 @@ export function WebhookList({
       ))}
       <div class="webhooks-add">
         <div class="buttons">
-          <Button onClick={() => add("", "")} disabled={isFull}>
+          <Button changes onClick={() => add("", "")} disabled={isFull}>
             <Icon name="plus" /> Add a webhook
           </Button>
           {inboxUrl !== null && !hasInbox && (
-            <Button kind="quiet" onClick={() => add(inboxUrl, inboxName)} disabled={isFull}>
+            <Button changes kind="quiet" onClick={() => add(inboxUrl, inboxName)} disabled={isFull}>
               <Icon name="inbox" /> Add the inbox
             </Button>
           )}

@@ -28,7 +28,9 @@ export function SigningSecret({
         <code>{isShown ? secret : `whsec_••••${secret.slice(-4)}`}</code>
         <Reveal what="the signing secret" isShown={isShown} onToggle={onToggle} />
         <Copy text={secret} what="the signing secret" />
-        <Button onClick={() => setAsking(true)}>Rotate the secret …</Button>
+        <Button changes onClick={() => setAsking(true)}>
+          Rotate the secret …
+        </Button>
       </div>
       {earlier_secret_expires_at !== null && (
         <p class="small soft">
