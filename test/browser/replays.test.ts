@@ -166,6 +166,21 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     },
   );
 
+  test("shows replays under one label whole where they go on on the next page", async () => {
+    const { page, account, received } = await open({ size: "desktop" });
+    const eventId = await account.ingest({ n: 1 });
+    await received(1);
+    const post = (replayGroupId: string) => account.post("/v1/events/replays/single", { eventId, replayGroupId });
+    for (let n = 0; n < 3; n += 1) await post("again");
+    for (let n = 0; n < 48; n += 1) await post(`number ${n}`);
+    await page.getByText("number 47", { exact: true }).waitFor();
+    await press(page, "Show each of 3");
+    await seeText(page, /^1–50 of 51 replays$/);
+    await follow(page, "Older");
+    await seeText(page, /^51–51 of 51 replays$/);
+    await page.getByRole("button", { name: "Show each of 3", exact: true }).waitFor();
+  });
+
   test("asks before it sends more than a hundred events again", async () => {
     const { page, account, received } = await open({ size: "phone" });
     await account.ingestAll(Array.from({ length: 101 }, (_, n) => ({ n })));

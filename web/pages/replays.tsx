@@ -1,24 +1,22 @@
 import "./replays.css";
 import { useLocation } from "preact-iso/router";
-import { call } from "../api/client.ts";
-import type { ReplayPage } from "../api/types.ts";
+import type { Replay } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { count } from "../format/number.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
-import { withChanged } from "../parts/replay-groups.ts";
+import { groupsOn, mayGoOn, withChanged } from "../parts/replay-groups.ts";
 import { ReplaySkeleton } from "../parts/replay-row.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { urlOf } from "./replays/choice.ts";
 import { NewReplay } from "./replays/new-replay.tsx";
+import { pageSize, type ReplaysRead, readReplays } from "./replays/read-page.ts";
 import { ReplayRows } from "./replays/rows.tsx";
 import { useChoice } from "./replays/use-choice.ts";
 
-/** What is replayed one by one from a page of the event list is a group that fits. */
-const pageSize = 50;
 const followEveryMs = 500;
 
 /** Delivering stored events again: what to choose, and how earlier replays are doing. */
@@ -26,9 +24,7 @@ export function ReplaysPage() {
   const { query, route } = useLocation();
   const page = pageOf(query.page);
   const { choice, settled, change } = useChoice(page);
-  const list = useLoaded(`page ${page}`, (signal) =>
-    call<ReplayPage>("/v1/events/replays", { query: { page: page - 1, size: pageSize }, signal }),
-  );
+  const list = useLoaded(`page ${page}`, (signal) => readReplays(page, signal));
   useRefresh(["replay.progressed"], followEveryMs, list.reload);
 
   const webhooks = useLoaded("webhooks", readWebhooks);
@@ -53,18 +49,19 @@ export function ReplaysPage() {
             isEmpty={({ total }) => total === 0}
             empty={<Empty sentence="No replays yet. Choose what to replay above; its progress appears here." />}
           >
-            {({ replays, total }) => (
+            {(read) => (
               <>
                 <ul class="rows">
                   <ReplayRows
-                    replays={replays}
+                    groups={groupsOn(read)}
+                    isPart={(group) => mayGoOn(group, read)}
                     webhooks={webhooks.data}
                     markedId={query.id}
-                    onChanged={(changed) => list.put({ replays: withChanged(replays, changed), total })}
+                    onChanged={(changed) => list.put(withAll(read, changed))}
                   />
                 </ul>
-                {total > pageSize && (
-                  <Pages page={page} shown={replays.length} total={total} to={(n) => urlOf(choice, n)} />
+                {read.total > pageSize && (
+                  <Pages page={page} shown={read.replays.length} total={read.total} to={(n) => urlOf(choice, n)} />
                 )}
               </>
             )}
@@ -74,6 +71,13 @@ export function ReplaysPage() {
     </>
   );
 }
+
+const withAll = (read: ReplaysRead, changed: readonly Replay[]): ReplaysRead => ({
+  ...read,
+  newer: withChanged(read.newer, changed),
+  replays: withChanged(read.replays, changed),
+  older: withChanged(read.older, changed),
+});
 
 /** From 1. */
 function pageOf(text: string | undefined): number {

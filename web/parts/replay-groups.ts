@@ -17,11 +17,39 @@ export function groupsOf(replays: readonly Replay[]): ReplayGroup[] {
   const groups: [Replay, ...Replay[]][] = [];
   for (const replay of replays) {
     const group = groups.at(-1);
-    const isOfIt = group?.[0].kind === "single" && group[0].replayGroupId === replay.replayGroupId;
-    if (isOfIt && replay.kind === "single") group.push(replay);
+    if (group && belongTogether(group[0], replay)) group.push(replay);
     else groups.push([replay]);
   }
   return groups;
+}
+
+/** For consecutive replays. */
+export const belongTogether = (one: Replay, other: Replay): boolean =>
+  one.kind === "single" && other.kind === "single" && one.replayGroupId === other.replayGroupId;
+
+/** A page of the list, and the pages beside it where a group of it goes on; an empty one where none does. */
+export interface PageAround {
+  readonly newer: readonly Replay[];
+  readonly replays: readonly Replay[];
+  readonly older: readonly Replay[];
+  /** Whether the list ends with them. */
+  readonly isAllOf: { readonly newer: boolean; readonly older: boolean };
+}
+
+/** The groups that have a replay on the page, each with its replays on the pages beside it. */
+export function groupsOn({ newer, replays, older }: PageAround): ReplayGroup[] {
+  const here = new Set(replays.map(({ id }) => id));
+  // One that starts between two reads moves the others on, and then both have the same one.
+  const beside = (page: readonly Replay[]) => page.filter(({ id }) => !here.has(id));
+  return groupsOf([...beside(newer), ...replays, ...beside(older)]).filter((group) =>
+    group.some(({ id }) => here.has(id)),
+  );
+}
+
+/** Whether a group may go on beyond what was read. */
+export function mayGoOn(group: ReplayGroup, { newer, older, isAllOf }: PageAround): boolean {
+  const reaches = (end: Replay | undefined) => end !== undefined && group.some(({ id }) => id === end.id);
+  return (!isAllOf.newer && reaches(newer[0])) || (!isAllOf.older && reaches(older.at(-1)));
 }
 
 /** Replays of one delivery each, summed up as one. `selected` counts the replays: two of them may be of the same event. */

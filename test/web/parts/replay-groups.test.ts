@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Replay } from "../../../web/api/types.ts";
-import { groupsOf, sumOf, withChanged } from "../../../web/parts/replay-groups.ts";
+import { groupsOf, groupsOn, mayGoOn, sumOf, withChanged } from "../../../web/parts/replay-groups.ts";
 
 const single = (given: Partial<Replay>): Replay => ({
   ...{ id: "rpl_1", kind: "single", replayGroupId: "again", status: "completed", selected: 1, queued: 1 },
@@ -16,6 +16,33 @@ test("replays of one event each under one label are a group, if they follow each
   ]);
   expect(groups.map((group) => group.map(({ id }) => id))).toEqual([["6", "5"], ["4"], ["3"], ["2"], ["1", "0"]]);
   expect(groupsOf([])).toEqual([]);
+});
+
+describe("a group that goes on beside its page", () => {
+  const named = (replayGroupId: string, ...ids: string[]) => ids.map((id) => single({ id, replayGroupId }));
+  const isAllOf = { newer: true, older: true };
+  const idsOf = (groups: ReturnType<typeof groupsOn>) => groups.map((group) => group.map(({ id }) => id).join(" "));
+
+  test.each([
+    ["fits on it", [], [...named("b", "4", "3"), ...named("a", "2")], [], ["4 3", "2"]],
+    ["begins before it", named("b", "6", "5"), [...named("b", "4"), ...named("a", "3")], [], ["6 5 4", "3"]],
+    ["ends after it", [], named("b", "4", "3"), [...named("b", "2"), ...named("a", "1")], ["4 3 2"]],
+    ["fills it and more", named("b", "5"), named("b", "4", "3"), named("b", "2"), ["5 4 3 2"]],
+    ["moved on between the reads", [], named("b", "4", "3"), named("b", "3", "2"), ["4 3 2"]],
+  ])("is whole if it %s", (_, newer, replays, older, expected) => {
+    expect(idsOf(groupsOn({ newer, replays, older, isAllOf }))).toEqual(expected);
+  });
+
+  test.each([
+    ["an older page is left", named("b", "2", "1"), { newer: true, older: false }, true],
+    ["the list ends there", named("b", "2", "1"), { newer: true, older: true }, false],
+    ["another one follows", [...named("b", "2"), ...named("a", "1")], { newer: true, older: false }, false],
+    ["nothing had to be read beside it", [], { newer: false, older: false }, false],
+  ])("may go on, or not, where %s", (_, older, isAllOf, expected) => {
+    const around = { newer: [], replays: named("b", "4", "3"), older, isAllOf };
+    const [group] = groupsOn(around);
+    expect(group && mayGoOn(group, around)).toBe(expected);
+  });
 });
 
 test("some of a list change in their places", () => {

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Replay, Webhook } from "../../api/types.ts";
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
-import { groupsOf, hasEnded, type ReplayGroup, sumOf } from "../../parts/replay-groups.ts";
+import { hasEnded, type ReplayGroup, sumOf } from "../../parts/replay-groups.ts";
 import { cancelReplays, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { narrowedTo } from "./narrowed.ts";
 
@@ -14,16 +14,20 @@ interface Around {
 }
 
 /** A row for each replay, and one for those of one event each that belong together. */
-export const ReplayRows = ({ replays, ...around }: Around & { replays: readonly Replay[] }) => (
+export const ReplayRows = ({
+  groups,
+  isPart = () => false,
+  ...around
+}: Around & { groups: readonly ReplayGroup[]; isPart?(group: ReplayGroup): boolean }) => (
   <>
-    {groupsOf(replays).map((group) => {
+    {groups.map((group) => {
       const [replay, ...others] = group;
       // The oldest, as a group that is being started grows at its other end.
       const key = group.at(-1)?.id;
       return others.length === 0 ? (
         <OneRow key={key} replay={replay} {...around} />
       ) : (
-        <GroupRow key={key} group={group} {...around} />
+        <GroupRow key={key} group={group} isPart={isPart(group)} {...around} />
       );
     })}
   </>
@@ -44,7 +48,7 @@ const OneRow = ({ replay, webhooks, markedId, onChanged }: Around & { replay: Re
   </ReplayRow>
 );
 
-function GroupRow({ group, ...around }: Around & { group: ReplayGroup }) {
+function GroupRow({ group, isPart, ...around }: Around & { group: ReplayGroup; isPart: boolean }) {
   const [isOpen, setOpen] = useState(false);
   const open = group.filter((replay) => !hasEnded(replay));
   return (
@@ -54,6 +58,11 @@ function GroupRow({ group, ...around }: Around & { group: ReplayGroup }) {
       isMarked={group.some(({ id }) => id === around.markedId)}
       onCancel={async () => around.onChanged(await cancelReplays(open.map(({ id }) => id)))}
     >
+      {isPart && (
+        <p class="soft small">
+          Part of a larger group: only {count(group.length)} of its replays are counted here, and can be cancelled here.
+        </p>
+      )}
       <div class="buttons">
         <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {isOpen ? "Hide each" : `Show each of ${count(group.length)}`}

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Replay, ReplayPage, Webhook } from "../../api/types.ts";
 import { Panel } from "../../parts/panel.tsx";
-import { hasEnded, withChanged } from "../../parts/replay-groups.ts";
+import { groupsOf, hasEnded, type ReplayGroup, withChanged } from "../../parts/replay-groups.ts";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
 import { mayReach } from "./narrowed.ts";
@@ -32,9 +32,9 @@ export function useLatestReplays(started: number, webhooks: readonly Webhook[], 
   useEffect(list.reload, [started]);
   const replays = list.data?.replays ?? [];
 
-  const rowsOf = (shown: readonly Replay[]) => (
+  const rowsOf = (groups: readonly ReplayGroup[]) => (
     <ReplayRows
-      replays={shown}
+      groups={groups}
       webhooks={webhooks}
       onChanged={(changed) => list.data && list.put({ ...list.data, replays: withChanged(replays, changed) })}
     />
@@ -43,12 +43,13 @@ export function useLatestReplays(started: number, webhooks: readonly Webhook[], 
   return {
     rowOf(id) {
       const replay = replays.find((one) => one.id === id);
-      return replay ? <ul>{rowsOf([replay])}</ul> : null;
+      return replay ? <ul>{rowsOf([[replay]])}</ul> : null;
     },
     othersThan(ids) {
-      const others = replays.filter(
-        (replay) => !hasEnded(replay) && !ids.includes(replay.id) && (only === undefined || mayReach(replay, only)),
-      );
+      const reaching = replays.filter((replay) => only === undefined || mayReach(replay, only));
+      const isOther = (replay: Replay) => !hasEnded(replay) && !ids.includes(replay.id);
+      // What has ended of a group is part of its progress.
+      const others = groupsOf(reaching).filter((group) => group.some(isOther));
       return others.length === 0 ? null : (
         <Panel title="Replays" actions={<a href="/replays">See all</a>} isFlush>
           <ul class="rows">{rowsOf(others)}</ul>
