@@ -25,7 +25,7 @@ const audit = { id: "wh_audit", url: "https://audit.example/hook?key=secret", na
 const receiver = (
   webhook: { id: string; url: string; name: string },
   { inARowSince = null as number | null, failing_since = null as string | null } = {},
-): Receiver => ({ ...webhook, inARowSince, failing_since });
+): Receiver => ({ ...webhook, inARowSince, failing_since, deliveredLately: [] });
 
 const groupOf = (of: Partial<Failures["groups"][number]>): Failures["groups"][number] => ({
   targetWebhook: shop.url,
@@ -90,10 +90,26 @@ describe("what fails", () => {
     expect(failing?.downSince).toBe(downSince);
   });
 
-  const failed = (time: string) => ({ state: "FAILED", errorCode: "timeout", ingestionTimestamp: at(time) });
-  const deliveredAt = (time: string) => ({ state: "DELIVERED", errorCode: null, ingestionTimestamp: at(time) });
+  const failed = (time: string) => ({
+    ...{
+      state: "FAILED",
+      errorCode: "timeout",
+      eventType: null,
+      ingestionTimestamp: at(time),
+      lastAttemptAt: at(time),
+    },
+  });
+  const deliveredAt = (time: string, eventType: string | null = null) => ({
+    ...{ state: "DELIVERED", errorCode: null, eventType, ingestionTimestamp: at(time), lastAttemptAt: at(time) },
+  });
   const restored = { ...failed("08:45"), errorCode: "server_restored" };
-  const untried = { state: "PENDING", errorCode: null, ingestionTimestamp: at("08:59") };
+  const untried = {
+    state: "PENDING",
+    errorCode: null,
+    eventType: null,
+    lastAttemptAt: null,
+    ingestionTimestamp: at("08:59"),
+  };
   const times = <T>(n: number, one: T): T[] => Array.from({ length: n }, () => one);
   const timedOut = (n: number, first: string) =>
     groupOf({ errorCode: "timeout", statusCode: null, waiting: n, failed: 0, firstIngestionTimestamp: at(first) });
@@ -116,8 +132,22 @@ describe("what fails", () => {
     ["eight that are over", [{ ...timedOut(8, "08:41"), ongoing: false }], times(9, failed("08:41")), "08:30", null],
     ["eight of another webhook", [{ ...timedOut(8, "08:41"), webhookId: audit.id }], [], null, null],
   ])("of its events, %s: in a row or not", (_, groups, latest, delivered, since) => {
-    const newest = { latest, delivered: delivered === null ? null : deliveredAt(delivered) };
+    const newest = { latest, delivered: delivered === null ? [] : [deliveredAt(delivered)] };
     expect(receiverOf(shop, { groups }, newest).inARowSince).toBe(since === null ? null : ms(since));
+  });
+
+  const paid = [{ type: "order.paid", records: 1 }];
+  test.each([
+    ["one of its type was delivered since", { eventTypes: paid }, [deliveredAt("09:05", "order.paid")], false],
+    ["one without a type was, as it is", { eventTypes: [{ type: null, records: 1 }] }, [deliveredAt("09:05")], false],
+    ["one was among others", { eventTypes: paid }, [deliveredAt("09:06"), deliveredAt("09:05", "order.paid")], false],
+    ["only other types were", { eventTypes: paid }, [deliveredAt("09:05", "refund"), deliveredAt("09:04")], true],
+    ["one was, but before it failed", { eventTypes: paid }, [deliveredAt("08:55", "order.paid")], true],
+    ["another one waits", { eventTypes: paid, waiting: 1 }, [deliveredAt("09:05", "order.paid")], true],
+  ])("behind a backlog, fails for some events or not: %s", (_, group, delivered, isOngoing) => {
+    const groups = [groupOf(group)];
+    const shopNow = receiverOf(shop, { groups }, { latest: times(10, untried), delivered });
+    expect(failingOf({ groups }, [shopNow])).toMatchObject([{ isOngoing, causes: [{ isOngoing }] }]);
   });
 
   test("is not known to be down while nothing was read of its records", () => {

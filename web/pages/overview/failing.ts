@@ -54,19 +54,21 @@ export const nameOf = ({ name, url }: Pick<Webhook, "name" | "url">): string => 
 export interface Receiver extends Webhook {
   /** Since when nothing but failures has come of its events; null: something has been delivered, or it is not known. */
   readonly inARowSince: number | null;
+  /** Some of what was delivered to it last; empty if that was not read. */
+  readonly deliveredLately: readonly Told[];
 }
 
 /** This many failures in a row are no accident, and neither are fewer if nothing was delivered. */
 const noAccident = 8;
 
-type Told = Pick<EventRecord, "state" | "errorCode" | "ingestionTimestamp">;
+type Told = Pick<EventRecord, "state" | "errorCode" | "eventType" | "ingestionTimestamp" | "lastAttemptAt">;
 
 /** Records of one webhook, of events that arrived in the time that is looked at. */
 export interface Newest {
   /** Newest first. */
   readonly latest: readonly Told[];
-  /** The latest that was delivered; null: none was. */
-  readonly delivered: Told | null;
+  /** Of those that were delivered, newest first. */
+  readonly delivered: readonly Told[];
 }
 
 /** Says nothing about the webhook: it never failed like this, and so does not recover from it. */
@@ -74,9 +76,23 @@ export const saysNothing = ({ errorCode }: Pick<EventRecord, "errorCode">): bool
 
 /** @param newest null: it was not read */
 export function receiverOf(webhook: Webhook, { groups }: Pick<Failures, "groups">, newest: Newest | null): Receiver {
-  const ongoing = groups.filter((group) => group.webhookId === webhook.id && group.ongoing);
-  return { ...webhook, inARowSince: newest && inARowSince(ongoing, newest) };
+  const deliveredLately = newest?.delivered ?? [];
+  const ongoing = groups.filter((group) => group.webhookId === webhook.id && goesOn(group, deliveredLately));
+  return { ...webhook, inARowSince: newest && inARowSince(ongoing, newest), deliveredLately };
 }
+
+/**
+ * The server says so if it finds no success among the latest 100 records of the webhook. Behind a backlog all of these
+ * wait, however much of it is delivered meanwhile.
+ */
+const goesOn = ({ ongoing, waiting, lastFailedAt, eventTypes }: Group, delivered: readonly Told[]): boolean =>
+  ongoing &&
+  (waiting > 0 ||
+    !delivered.some(
+      ({ lastAttemptAt, eventType }) =>
+        Date.parse(lastAttemptAt ?? "") >= Date.parse(lastFailedAt) &&
+        eventTypes.some(({ type }) => type === eventType),
+    ));
 
 /**
  * A record that was not tried yet tells nothing, and a webhook that hangs may have hundreds of these that are newer than
@@ -85,8 +101,9 @@ export function receiverOf(webhook: Webhook, { groups }: Pick<Failures, "groups"
 function inARowSince(ongoing: readonly Group[], { latest, delivered }: Newest): number | null {
   if (ongoing.length === 0) return null;
   const firstAt = Math.min(...ongoing.map(({ firstIngestionTimestamp }) => Date.parse(firstIngestionTimestamp)));
-  if (delivered === null) return firstAt;
-  const deliveredAt = Date.parse(delivered.ingestionTimestamp);
+  const [latestDelivered] = delivered;
+  if (latestDelivered === undefined) return firstAt;
+  const deliveredAt = Date.parse(latestDelivered.ingestionTimestamp);
   if (firstAt > deliveredAt && sum(ongoing.map(sizeOf)) >= noAccident) return firstAt;
   const row = latest
     .filter((record) => record.state !== "DELIVERED" && record.errorCode !== null && !saysNothing(record))
@@ -110,7 +127,7 @@ export const sizeOf = ({ waiting, failed }: Pick<Cause, "waiting" | "failed">): 
 function toFailing(id: string | null, groups: readonly Group[], receivers: readonly Receiver[]): Failing {
   const receiver = receivers.find((one) => one.id === id);
   const causes = [...byKey(groups, ({ errorCode, statusCode }) => `${errorCode} ${statusCode}`).values()]
-    .map(toCause)
+    .map((ofCause) => toCause(ofCause, receiver?.deliveredLately ?? []))
     .sort((a, b) => sizeOf(b) - sizeOf(a));
   const isOngoing = causes.some((cause) => cause.isOngoing);
   const nowhereSince = receivers.length === 0 ? Math.min(...causes.map(({ firstAt }) => firstAt)) : null;
@@ -130,7 +147,7 @@ function toFailing(id: string | null, groups: readonly Group[], receivers: reado
 }
 
 /** Responses that begin differently form separate groups, which no list can tell apart. */
-function toCause(groups: readonly Group[]): Cause {
+function toCause(groups: readonly Group[], delivered: readonly Told[]): Cause {
   const [first] = groups;
   const largest = groups.toSorted((a, b) => sizeOf(b) - sizeOf(a));
   return {
@@ -147,7 +164,7 @@ function toCause(groups: readonly Group[]): Cause {
       .sort((one, other) => other.records - one.records),
     waiting: sum(groups.map(({ waiting }) => waiting)),
     failed: sum(groups.map(({ failed }) => failed)),
-    isOngoing: groups.some(({ ongoing }) => ongoing),
+    isOngoing: groups.some((group) => goesOn(group, delivered)),
     firstAt: Math.min(...groups.map((group) => Date.parse(group.firstIngestionTimestamp))),
     lastFailedAt: Math.max(...groups.map((group) => Date.parse(group.lastFailedAt))),
   };

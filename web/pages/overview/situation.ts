@@ -37,7 +37,7 @@ export interface Situation {
 
 /** Each one costs two requests. */
 export const mostCounted = 10;
-/** Enough to see failures in a row. */
+/** Enough to see failures in a row, and what gets through of several types. */
 const newestSize = 10;
 
 export async function readSituation(range: Range, signal: AbortSignal): Promise<Situation> {
@@ -79,10 +79,10 @@ export async function readSituation(range: Range, signal: AbortSignal): Promise<
 export async function readNewest(webhook: string, from: string, signal: AbortSignal) {
   const [all, delivered] = await Promise.all([
     readPage("", { webhook, from, size: newestSize }, signal),
-    readPage("/state/DELIVERED", { webhook, from, size: 1 }, signal),
+    readPage("/state/DELIVERED", { webhook, from, size: newestSize }, signal),
   ]);
   return {
-    ...{ latest: all.events, delivered: delivered.events[0] ?? null },
+    ...{ latest: all.events, delivered: delivered.events },
     totals: { all: totalOf(all), delivered: totalOf(delivered) },
   };
 }

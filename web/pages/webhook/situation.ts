@@ -21,12 +21,12 @@ export async function readWebhookSituation(webhook: Webhook, range: Range, signa
   const page = (state: string, query: object) =>
     call<EventPage>(`/v1/events${state}`, { query: { webhook: webhook.id, payload: "start", ...query }, signal });
   const [delivered, waiting, failed, latest] = await Promise.all([
-    page("/state/DELIVERED", { from, size: 1 }),
+    page("/state/DELIVERED", { from, size: shown }),
     page("/state/PENDING", { from, size: 1 }),
     page("/state/FAILED", { from, size: 1 }),
     page("", { size: shown }),
   ]);
-  const newest = { latest: latest.events, delivered: delivered.events[0] ?? null };
+  const newest = { latest: latest.events, delivered: delivered.events };
   return {
     from,
     ...{ delivered: totalOf(delivered), waiting: totalOf(waiting), failed: totalOf(failed) },
