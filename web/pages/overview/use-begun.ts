@@ -22,7 +22,8 @@ export function useBegun(webhooks: readonly Webhook[], only?: Webhook): Replayed
   /** What was shown when the latest of them was started, and what is shown now. */
   const before = useRef<readonly Failing[]>([]);
   const shown = useRef<readonly Failing[]>([]);
-  const latest = useLatestReplays(begun.length, webhooks, only);
+  const startedHere = begun.map(({ replay }) => replay);
+  const latest = useLatestReplays(startedHere, webhooks, only);
   return {
     isAny: begun.length > 0,
     begin(one) {
@@ -37,6 +38,6 @@ export function useBegun(webhooks: readonly Webhook[], only?: Webhook): Replayed
       shown.current = inPlace(failing, before.current, begun);
       return shown.current;
     },
-    others: latest.othersThan(begun.map(({ replay }) => replay)),
+    others: latest.others,
   };
 }
