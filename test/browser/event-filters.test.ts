@@ -167,7 +167,7 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
       route.fulfill({ json: { events: [], total: 0, totalIsExact: false, searchedTo } }),
     );
     await search(page, "straw");
-    await see(page.getByText(`Nothing found back to ${searchedTo.slice(0, 10)}`));
+    await see(page.getByText(`Nothing found as far back as ${searchedTo.slice(0, 10)}`));
     await see(page.getByRole("link", { name: "Search further" }));
   });
 
@@ -195,7 +195,7 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
     await page.getByLabel("From").fill("2026-01-02 00:00");
     await page.getByLabel("To", { exact: true }).fill("2026-01-01 00:00");
     await page.getByRole("button", { name: "Show", exact: true }).click();
-    await see(page.getByText("From must not be later than To."));
+    await see(page.getByText("The range starts after it ends."));
     await browser.inspect(page, "events-range-wrong");
 
     await page.getByLabel("To", { exact: true }).fill("2026-01-02 00:01");

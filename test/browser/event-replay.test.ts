@@ -49,7 +49,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await page.waitForURL(/\?replay=rpl_\w+$/);
     await seeIds(page, [paid ?? ""]);
     await see(row(page, /Delivered · .+ms · 3 tries/));
-    await progress.getByRole("button", { name: "Put the replay away" }).click();
+    await progress.getByRole("button", { name: "Dismiss the replay" }).click();
     expect(await progress.count()).toBe(0);
   });
 

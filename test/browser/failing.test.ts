@@ -112,7 +112,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     const shop = page.getByRole("region", { name: "Shop" });
     await press(shop, "Replay 101 with HTTP 404");
     const dialog = page.getByRole("dialog", { name: "Replay 101 failed events?" });
-    await dialog.getByText("They are sent to Shop again and nowhere else.").waitFor();
+    await dialog.getByText("They are sent again to Shop and nowhere else.").waitFor();
     // In the first hour of a day it was yesterday.
     expect(await dialog.locator(".facts").textContent()).toMatch(
       /^WebhookShopFailed withHTTP 404, no such routeEvent typesorder\.paid 101Acceptedsince (\d+ \w{3} )?\d\d:00$/,

@@ -51,7 +51,7 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
     const { first, token } = await openKeys(page);
     await press(page, "Rotate the key …");
     await page.getByRole("radio", { name: /^At once/ }).check();
-    await seeText(page, `Requests that use svc_sk_••••${first.slice(-4)} are refused (401) from that moment on`);
+    await seeText(page, `Requests that use svc_sk_••••${first.slice(-4)} are refused (401) at once`);
     await browser.inspect(page, "rotate-at-once");
     await press(page, "Rotate the key");
     await seeText(page, "1 expired key");

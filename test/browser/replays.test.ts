@@ -122,7 +122,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await seeText(page, "2 waiting");
       await page.getByLabel("Label").fill("second");
       await press(page, "Replay all 2 events");
-      await seeText(page, /^Waiting its turn$/);
+      await seeText(page, /^Waiting for its turn$/);
       await browser.inspect(page, "replays-running");
 
       await press(page, "Cancel second");

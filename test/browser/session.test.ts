@@ -107,7 +107,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     await seeHeading(page, "API keys");
     const other = await logIn(server.url, id, password);
     await ask(`${server.url}/v1/tenants/auth/logout`, "POST", other, { all: true });
-    await seeText(page, "Your session has ended. Sign in again to go on where you were.");
+    await seeText(page, "Your session has ended. Sign in again to continue where you were.");
     await browser.inspect(page, "session-ended");
     await signIn(page, id, password);
     await seeHeading(page, "API keys");

@@ -71,11 +71,11 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
       await seeText(page, /^“fund!” must be words of letters/);
       await browser.inspect(page, "webhook-settings-wrong");
       await page.getByLabel("Event types").fill("order.*\nrefund");
-      await page.getByLabel("Rate limit, a second").fill("5000");
+      await page.getByLabel("Rate limit per second").fill("5000");
       await page.getByLabel("Concurrency").fill("2");
       await save.click();
       await seeText(page, "This must be at most 1000.");
-      await page.getByLabel("Rate limit, a second").fill("20");
+      await page.getByLabel("Rate limit per second").fill("20");
       await save.click();
       await seeText(page, "Settings saved.");
       await seeHeading(page, "Books");
@@ -83,7 +83,7 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
         ...[{ id, name: "Books", event_types: ["order.*", "refund"], rate_limit: 20, max_concurrency: 2 }],
       ]);
       await page.getByLabel("Event types").fill("");
-      await page.getByLabel("Rate limit, a second").fill("");
+      await page.getByLabel("Rate limit per second").fill("");
       await save.click();
       await page.locator("form.webhook-settings button[type=submit]:disabled").waitFor();
       expect(await settingsOf(account)).toMatchObject([{ event_types: null, rate_limit: null, max_concurrency: 2 }]);
@@ -96,7 +96,7 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
       const { account, page } = await open({ size, provoked: [refused] });
       const save = page.getByRole("button", { name: "Save settings" });
       await page.getByLabel("Headers").fill("Authorization: Bearer s3cret-of-shop\nX-Shop: 1\nx-shop: 2");
-      await seeText(page, "“x-shop” stands there twice.");
+      await seeText(page, "“x-shop” is listed twice.");
       await page.getByLabel("Headers").fill("Authorization: Bearer s3cret-of-shop\nHost: shop.example");
       await save.click();
       await seeText(page, /^This has the name "Host", which the delivery itself sets/);
@@ -119,13 +119,13 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
 
   test("keeps what is not saved while one looks elsewhere, and saves nothing else of the list", async () => {
     const { account, page } = await open({});
-    await page.getByLabel("Rate limit, a second").fill("7");
+    await page.getByLabel("Rate limit per second").fill("7");
     await follow(page, "Events");
-    await seeText(page, "You have unsaved settings of a webhook.");
+    await seeText(page, "You have unsaved changes to a webhook's settings.");
     // Meanwhile somebody pauses it.
     await account.put("/v1/tenants/webhooks", [{ webhook_url: hook, name: "Shop", paused: true }]);
     await follow(page, "Back to them");
-    expect(await page.getByLabel("Rate limit, a second").inputValue()).toBe("7");
+    expect(await page.getByLabel("Rate limit per second").inputValue()).toBe("7");
     await press(page, "Save settings");
     await seeText(page, "Settings saved.");
     expect(await settingsOf(account)).toMatchObject([{ paused: true, rate_limit: 7 }]);
@@ -203,7 +203,7 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     await follow(page, "Shop");
     await seeHeading(page, "Shop");
     await account.setWebhooks();
-    await seeText(page, "This webhook is not registered, or not any more.");
+    await seeText(page, "This webhook is not registered, or no longer is.");
     await browser.inspect(page, "webhook-gone");
     await follow(page, "See its events");
     await page.waitForURL(/\/events\?webhook=wh_/);

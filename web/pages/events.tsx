@@ -192,7 +192,7 @@ function NoEvents({ filter, listed }: { filter: Filter; listed: Listed | undefin
   const { total, searchedTo } = listed ?? { total: 0, searchedTo: null };
   if (searchedTo !== null)
     return (
-      <Empty sentence={`Nothing found back to ${exactTimeWithZone(Date.parse(searchedTo))}.`}>
+      <Empty sentence={`Nothing found as far back as ${exactTimeWithZone(Date.parse(searchedTo))}.`}>
         <SearchFurther filter={filter} searchedTo={searchedTo} />
       </Empty>
     );

@@ -12,7 +12,7 @@ import { signIn } from "../session/sign-in.ts";
 const why: Record<NoSession, string | null> = {
   none: null,
   left: "You are signed out.",
-  ended: "Your session has ended. Sign in again to go on where you were.",
+  ended: "Your session has ended. Sign in again to continue where you were.",
   deleted: "Your account has been deleted.",
 };
 

@@ -45,7 +45,7 @@ export function WebhookPage() {
       <PageHead title="Webhook" />
       <Shown of={webhooks} skeleton={<SkeletonRows rows={3} />}>
         {() => (
-          <Empty sentence="This webhook is not registered, or not any more. Its events are kept.">
+          <Empty sentence="This webhook is not registered, or no longer is. Its events are kept.">
             <LinkButton href={`/events?webhook=${encodeURIComponent(id)}`}>See its events</LinkButton>
           </Empty>
         )}
@@ -76,7 +76,7 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
   async function pause(paused: boolean): Promise<void> {
     onSaved(await saveSettings(id, { paused }));
     say(
-      paused ? "Paused. Its deliveries wait until you resume it." : "Resumed. What has waited goes out, oldest first.",
+      paused ? "Paused. Its deliveries wait until you resume it." : "Resumed. What was waiting goes out, oldest first.",
     );
   }
 

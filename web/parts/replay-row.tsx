@@ -24,7 +24,7 @@ const kindWords: Readonly<Record<string, string>> = {
 const narrowedKind = (kind: string): string => (kind === "all" ? "Events" : (kindWords[kind] ?? kind));
 
 const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word: string }>> = {
-  waiting: { tone: "waiting", icon: "wait", word: "Waiting its turn" },
+  waiting: { tone: "waiting", icon: "wait", word: "Waiting for its turn" },
   running: { tone: "running", icon: "replays", word: "Running" },
   completed: { tone: "delivered", icon: "check", word: "Completed" },
   cancelled: { tone: "", icon: "cross", word: "Cancelled" },

@@ -14,7 +14,7 @@ export function CustomTimes({ filter, onChoose }: { filter: Filter; onChoose(cho
     const fault = (text: string, side: "from" | "to" = "from") => setWrong({ side, text });
     if (from === null || to === null) fault(`Write it as ${timeForms}.`, from === null ? "from" : "to");
     else if (from === "" && to === "") fault("Enter a start or an end.");
-    else if (from !== "" && to !== "" && from > to) fault("From must not be later than To.");
+    else if (from !== "" && to !== "" && from > to) fault("The range starts after it ends.");
     else onChoose({ span: "custom", from, to });
   }
 

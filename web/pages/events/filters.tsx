@@ -43,7 +43,7 @@ export function Filters(props: FiltersProps) {
         <Fields {...props} />
       </div>
       {chips.length > 0 && (
-        <ul class={`chips ${isOpen ? "is-beside-fields" : ""}`} aria-label="The list is narrowed to">
+        <ul class={`chips ${isOpen ? "is-beside-fields" : ""}`} aria-label="Active filters">
           {chips.map(({ text, without }) => (
             <li key={text}>
               <button type="button" class="chip" title="Remove this filter" onClick={() => onChoose(without)}>

@@ -21,7 +21,7 @@ export function outcomeOf(record: ListedRecord, nowMs: number, isPaused = false)
   if (state === "SKIPPED") return "No webhook takes its type";
   if (state === "DELIVERED") return said("Delivered");
   if (state === "FAILED") return said(reason ?? "Failed");
-  if (record.heldBack) return said(reason ?? "Waiting", "held back by an earlier one of its key");
+  if (record.heldBack) return said(reason ?? "Waiting", "held back by an earlier one with the same key");
   const next = nextAttemptOf(nextAttemptAt, nowMs, isPaused);
   if (attempts === 0) return said(reason ?? (next === "turn" ? "Waiting for its turn" : "Waiting"));
   return said(reason ?? "Waiting", soonInWords[next] ?? `next ${relativeTime(Date.parse(nextAttemptAt ?? ""), nowMs)}`);

@@ -110,7 +110,7 @@ export function targetInWords(
 ): string {
   if (filter.webhook !== "") return `to ${webhook}`;
   if (names.length === 1) return `to ${names[0]}`;
-  if (`${filter.code}${filter.status}` !== "") return "to the webhooks where they failed so";
+  if (`${filter.code}${filter.status}` !== "") return "to the webhooks where they failed like this";
   if (kind === "failed") return "to the webhooks that have not acknowledged them";
   if (names.length > 3) return `to all ${names.length} webhooks`;
   return `to ${namesInWords(names)}`;

@@ -116,7 +116,7 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
                     kind="quiet"
                     class="end"
                     onClick={() => (started.value = null)}
-                    aria-label="Put the replay away"
+                    aria-label="Dismiss the replay"
                   >
                     <Icon name="cross" />
                   </Button>

@@ -53,7 +53,7 @@ export function Search({ text, onSearch }: { text: string; onSearch(text: string
         name="q"
         value={typed}
         aria-label="Search payloads and ids"
-        placeholder="Search payload or id"
+        placeholder="Search payloads and ids"
         autocomplete="off"
         enterkeyhint="search"
         spellcheck={false}

@@ -52,8 +52,8 @@ export function RotateDialog({
           />
           <p class={grace === "0" ? "notice warn" : "notice"}>
             {grace === "0"
-              ? `Requests that use ${names} are refused (401) from that moment on.`
-              : `Until ${endOf(Number(grace))}, ${names} and the new key both work, so that you can switch without losing an event. A key that expires earlier still does.`}
+              ? `Requests that use ${names} are refused (401) at once.`
+              : `Until ${endOf(Number(grace))}, ${names} and the new key both work, so that you can switch without losing an event. A key that expires sooner still does.`}
           </p>
         </>
       )}

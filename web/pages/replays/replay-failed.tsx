@@ -50,7 +50,7 @@ export function ReplayFailed({
     });
     const n = sendableOf(preview);
     const erased = erasedInWords(preview);
-    if (n === 0) say(erased || "None of these is failed any more, so there is nothing to replay.");
+    if (n === 0) say(erased || "These are no longer failed, so there is nothing to replay.");
     else if (n > mostUnasked || erased !== "") setAsked(preview);
     else await start(n);
   }
@@ -78,7 +78,7 @@ export function ReplayFailed({
           onStart={() => start(sendableOf(asked))}
           onClose={() => setAsked(null)}
         >
-          {erasedInWords(asked)}They are sent to <bdi>{to}</bdi> again and nowhere else. The replay can be cancelled
+          {erasedInWords(asked)}They are sent again to <bdi>{to}</bdi> and nowhere else. The replay can be cancelled
           while it runs.
         </ReplayQuestion>
       )}

@@ -33,7 +33,7 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
 
   useEffect(() => {
     const path = `/webhooks/${webhook.id}`;
-    if (isChanged) unsaved.value = { path, text: "You have unsaved settings of a webhook." };
+    if (isChanged) unsaved.value = { path, text: "You have unsaved changes to a webhook's settings." };
     else if (unsaved.peek()?.path === path) unsaved.value = null;
   }, [isChanged, webhook.id]);
 
@@ -67,17 +67,17 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
           value={draft.eventTypes}
           onType={(eventTypes) => edit({ eventTypes })}
           placeholder="order.*"
-          hint="One in each line: order.paid, or order.* for all that begin so. Empty: every event."
+          hint="One per line: order.paid, or order.* for every type that starts with it. Empty: every event."
           wrong={types}
         />
         <div class="two">
           <Field
-            label="Rate limit, a second"
+            label="Rate limit per second"
             type="number"
             min={1}
             value={draft.rateLimit}
             onType={(rateLimit) => edit({ rateLimit })}
-            hint="Most attempts that start in a second. Empty: no limit."
+            hint="How many attempts may start in a second. Empty: no limit."
             wrong={save.wrong("rate_limit")}
           />
           <Field
@@ -86,7 +86,7 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
             min={1}
             value={draft.maxConcurrency}
             onType={(maxConcurrency) => edit({ maxConcurrency })}
-            hint="Most attempts at once. Empty: the server's own limit."
+            hint="How many attempts may run at the same time. Empty: the server's own limit."
             wrong={save.wrong("max_concurrency")}
           />
         </div>
@@ -96,7 +96,7 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
           value={draft.headers}
           onType={(headers) => edit({ headers })}
           placeholder="Authorization: Bearer …"
-          hint="One in each line, beside ours on each delivery. Saved values are hidden; a line that stays keeps its own."
+          hint="One per line, sent with ours on each delivery. Saved values are hidden; a line you leave keeps its value."
           wrong={twice ?? save.wrong("headers")}
         />
         <label class="check">
@@ -108,7 +108,7 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
           <span>
             Keep the order of events with the same key
             <small class="soft">
-              Each waits until the one before it has ended. The key is <code>ordering_key</code>, beside the payload.
+              Each waits until the one before it has ended. The key is <code>ordering_key</code>, next to the payload.
             </small>
           </span>
         </label>

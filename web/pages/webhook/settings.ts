@@ -37,7 +37,7 @@ function headersOf(text: string): [name: string, value: string][] {
 export function wrongHeaders({ headers }: Draft): string | null {
   const names = headersOf(headers).map(([name]) => name.toLowerCase());
   const twice = names.find((name, i) => names.indexOf(name) !== i);
-  return twice === undefined ? null : `“${twice}” stands there twice.`;
+  return twice === undefined ? null : `“${twice}” is listed twice.`;
 }
 
 const patternsOf = (text: string): string[] => text.split(/[\s,]+/).filter((pattern) => pattern !== "");

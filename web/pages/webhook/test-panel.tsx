@@ -27,7 +27,7 @@ export function TestPanel({ webhook }: { webhook: Webhook }) {
           label="Payload"
           value={payload}
           onType={setPayload}
-          hint="A JSON object. It is sent as it stands here, signed, to this webhook alone."
+          hint="A JSON object. It is sent exactly as written, signed, to this webhook only."
           wrong={fault ?? attempt.wrong("payload")}
         />
         <Field

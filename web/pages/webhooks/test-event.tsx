@@ -77,7 +77,7 @@ export function TestAnswer({ of: { attempt, answer, forget } }: { of: TestEvent 
             {eventType == null ? "Events without a type" : `Events of the type ${showControls(eventType)}`} do not go to
             this webhook:
           </strong>{" "}
-          its settings name others. Only a test reaches it.
+          its settings list other types. Only a test reaches it.
         </p>
       )}
       {statusCode !== null &&

@@ -64,7 +64,7 @@ describe("a row says", () => {
     ["HTTP 503 · 1 try · waiting for its turn", { ...failure, attempts: 1, nextAttemptAt: "2026-03-01T11:59:44.000Z" }],
     ["Waiting · 2 tries · next now", { attempts: 2 }],
     ["Waiting for its turn", { nextAttemptAt: "2026-03-01T11:50:00.000Z" }],
-    ["Waiting · held back by an earlier one of its key", { heldBack: true }],
+    ["Waiting · held back by an earlier one with the same key", { heldBack: true }],
     ["Delivered · 1 try", { state: "DELIVERED", attempts: 1 }],
     ["Delivered · 41 ms · 1 try", { state: "DELIVERED", attempts: 1, lastDurationMs: 41 }],
     ["HTTP 503 · 1.2 s · 8 tries", { state: "FAILED", ...failure, attempts: 8, lastDurationMs: 1234 }],

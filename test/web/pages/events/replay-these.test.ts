@@ -156,7 +156,7 @@ test.each<[string, Parameters<typeof replayTheseOf>]>([
 
 test.each<[string, Partial<Filter>, "failed" | "all", string[]]>([
   ["to Shop", { webhook: "wh_1" }, "failed", ["Shop", "Books"]],
-  ["to the webhooks where they failed so", { status: "404" }, "all", ["Shop", "Books"]],
+  ["to the webhooks where they failed like this", { status: "404" }, "all", ["Shop", "Books"]],
   ["to the webhooks that have not acknowledged them", { state: "failed" }, "failed", ["Shop", "Books"]],
   ["to Shop", { state: "failed" }, "failed", ["Shop"]],
   ["to Shop", {}, "all", ["Shop"]],

@@ -48,5 +48,5 @@ test.each([
 
 test("two headers with one name are a slip", () => {
   expect(wrongHeaders(draft)).toBeNull();
-  expect(wrongHeaders({ ...draft, headers: "X-Shop: 1\nx-shop: 2" })).toBe("“x-shop” stands there twice.");
+  expect(wrongHeaders({ ...draft, headers: "X-Shop: 1\nx-shop: 2" })).toBe("“x-shop” is listed twice.");
 });
