@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { putEmptyDatabase } from "./empty-database.ts";
+import { takeReaderThread } from "./kept-reader.ts";
 import type { StoreBackend } from "./store-backend.ts";
 
 /** Tables of the backend itself; each of the others holds one kind of thing. */
@@ -15,7 +16,7 @@ export const sqliteBackend: StoreBackend = {
   async open(options) {
     const dataDir = mkdtempSync(join(tmpdir(), "postrider-store-"));
     await putEmptyDatabase(dataDir);
-    const openAgain = async () => openSqliteStore({ dataDir, ...options });
+    const openAgain = async () => openSqliteStore({ dataDir, startReaderThread: takeReaderThread, ...options });
     return {
       ...(await openAgain()),
       reopen: openAgain,

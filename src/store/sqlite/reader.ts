@@ -28,9 +28,22 @@ const closingPatienceMs = 2_000;
 
 type Unnumbered<Request> = Request extends unknown ? Omit<Request, "id"> : never;
 
-/** Starts the Worker on the first request: a store opened for a single command does without it. */
-export function createReader(databasePath: string): Reader {
-  let worker: Worker | null = null;
+/** What is used of a Worker. */
+export type ReaderThread = Pick<
+  Worker,
+  "onmessage" | "onerror" | "postMessage" | "addEventListener" | "ref" | "unref" | "terminate"
+>;
+
+/** A small heap: it holds one step at a time, and should keep as little garbage as possible. */
+const startReaderThread = (): ReaderThread =>
+  new Worker(new URL("./reader-worker.ts", import.meta.url), { env: {}, smol: true });
+
+/**
+ * Starts the Worker on the first request: a store opened for a single command does without it.
+ * @param startThread tests give it one that has been used before
+ */
+export function createReader(databasePath: string, startThread = startReaderThread): Reader {
+  let worker: ReaderThread | null = null;
   let closing: Promise<void> | null = null;
   let lastId = 0;
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -39,9 +52,8 @@ export function createReader(databasePath: string): Reader {
     worker?.postMessage(message);
   }
 
-  function start(): Worker {
-    // A small heap: it holds one step at a time, and should keep as little garbage as possible.
-    const started = new Worker(new URL("./reader-worker.ts", import.meta.url), { env: {}, smol: true });
+  function start(): ReaderThread {
+    const started = startThread();
     started.onmessage = ({ data }: MessageEvent<ReaderAnswer>) => {
       const waiter = waiting.get(data.id);
       waiting.delete(data.id);

@@ -42,7 +42,7 @@ import { createOwnership } from "./ownership.ts";
 import type { Checkpoints } from "./pragma.ts";
 import { createQueries } from "./queries.ts";
 import { queueVerbs } from "./queue.ts";
-import { createReader, createSameThreadReader } from "./reader.ts";
+import { createReader, createSameThreadReader, type ReaderThread } from "./reader.ts";
 import { createReplayLedger } from "./replay-ledger.ts";
 import { replayVerbs } from "./replays.ts";
 import { retentionVerbs } from "./retention.ts";
@@ -81,6 +81,8 @@ export interface SqliteOptions {
   pauses?: boolean;
   /** False: long reads run on this thread too; for simulations, which have to be reproducible. @default true */
   secondThread?: boolean;
+  /** Starts that thread; tests keep one for the next store. @default a new one */
+  startReaderThread?: () => ReaderThread;
 }
 
 /** A store on the database in a folder, which is created if there is none. @throws StartupError with what to do */
@@ -99,6 +101,7 @@ export function openSqliteStore({
   commit,
   pauses = true,
   secondThread = true,
+  startReaderThread,
 }: SqliteOptions): OpenedStore {
   const client = openDatabase({
     dataDir,
@@ -110,7 +113,9 @@ export function openSqliteStore({
   const masterKey = vault && createMasterKeyCheck(client, vault);
   const db = drizzle({ client });
   const queries = createQueries(db);
-  const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
+  const reader = secondThread
+    ? createReader(join(dataDir, databaseFile), startReaderThread)
+    : createSameThreadReader(client, queries);
   const log =
     checkpoints === "external"
       ? createLogWatch(client, warn)
