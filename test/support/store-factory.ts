@@ -264,7 +264,9 @@ export async function createWorld(backend: StoreBackend) {
     async totals(tenant: Tenant): Promise<Partial<Record<DeliveryState, number>>> {
       const { records, total } = await world.page(tenant);
       const states = deliveryStates;
-      const counted = await Promise.all(states.map(async (state) => (await world.page(tenant, { state })).total));
+      const counted = await Promise.all(
+        states.map(async (state) => (await world.page(tenant, { state, size: 1 })).total),
+      );
       const recounted = states.map((state) => records.filter((record) => record.state === state).length);
       if (counted.join() !== recounted.join() || total !== records.length) {
         throw new Error(`The counters say ${counted} of ${total}, the records are ${recounted} of ${records.length}`);

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { bytes, createWorld, newApiKeyRow, newSigningKeyRow, type World } from "../../support/store-factory.ts";
+import {
+  bytes,
+  createWorld,
+  newApiKeyRow,
+  newSigningKeyRow,
+  refusalOf,
+  type World,
+} from "../../support/store-factory.ts";
 
 /** `CredentialVerbs` of `src/store/store.ts` as tests. */
 export function credentialsContract(backend: StoreBackend): void {
@@ -70,19 +77,23 @@ export function credentialsContract(backend: StoreBackend): void {
         expect((await world.store.apiKeys(untouched.key))[0]?.expiresAt).toBeNull();
       });
 
-      test("the latest 1,000 API keys are kept, of this account alone", async () => {
+      test("the latest 1,000 API keys are kept, of this account alone; one that is forgotten is refused", async () => {
         const oldest = newApiKeyRow();
-        const { key } = await world.tenant({ apiKey: oldest });
+        const tenant = await world.tenant({ apiKey: oldest });
+        const { key } = tenant;
         const untouched = await world.tenant();
+        const now = world.clock.now();
         const rotate = (n: number) =>
-          Promise.all(Array.from({ length: n }, () => world.store.rotateApiKey(key, newApiKeyRow(), 9_000, 1_000)));
+          Promise.all(Array.from({ length: n }, () => world.store.rotateApiKey(key, newApiKeyRow(), now + 1_000, now)));
         await rotate(999);
         expect(await world.store.apiKeys(key)).toHaveLength(1_000);
         expect((await world.store.findApiKey(oldest.hash))?.apiKeyId).toBe(oldest.id);
+        expect(await refusalOf(world.accept(tenant))).toBe("fulfilled");
         const [latest] = await rotate(1);
         const kept = await world.store.apiKeys(key);
         expect([kept.length, kept[0]?.id]).toEqual([1_000, latest?.id ?? ""]);
         expect(await world.store.findApiKey(oldest.hash)).toBeNull();
+        expect(await refusalOf(world.accept(tenant))).toBe("unauthenticated unauthenticated");
         expect(await world.store.apiKeys(untouched.key)).toHaveLength(1);
       }, 120_000);
 

@@ -27,7 +27,7 @@ export function webhookRowsContract(backend: StoreBackend): void {
 
     test("not when it was never used: a list that goes to and fro leaves nothing behind", async () => {
       const tenant = await world.tenant({ urls: [a] });
-      for (let change = 0; change < 500; change++) await world.setUrls(tenant, change % 2 === 0 ? b : a);
+      for (let change = 0; change < 50; change++) await world.setUrls(tenant, change % 2 === 0 ? b : a);
       expect(await rows()).toBe(1);
       expect((await world.store.webhooks(tenant.key)).map(({ url }) => url)).toEqual([a]);
     });
