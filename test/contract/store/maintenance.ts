@@ -146,6 +146,6 @@ export function maintenanceContract(backend: StoreBackend): void {
       for (const { status, queued, delivered, failed, superseded } of replays) {
         expect({ status, ended: delivered + failed + superseded }).toEqual({ status: "completed", ended: queued });
       }
-    }, 20_000);
+    }, 60_000);
   });
 }
