@@ -5,7 +5,13 @@ import { parseArgs } from "node:util";
 import { formatDuration } from "../src/lib/duration.ts";
 import { runSmoke } from "./binary/smoke.ts";
 import { executableVariable } from "./labs/crash/program.ts";
-import { backendVariable, databaseVariable, hasOwnServer, startFastServer } from "./support/postgres-server.ts";
+import {
+  backendVariable,
+  databaseVariable,
+  hasOwnServer,
+  makeFastFolder,
+  startFastServer,
+} from "./support/postgres-server.ts";
 
 /**
  * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, its death and
@@ -118,9 +124,11 @@ async function runInTurn(): Promise<Outcome[]> {
     await stage("dashboard", () => succeeds("bun", "web/build.ts")),
     await stage("tests", () =>
       withDatabase((env) =>
-        runTests(
-          [browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`),
-          { env, options: oneAfterAnother },
+        inFastFolder((folder) =>
+          runTests(
+            [browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`),
+            { env: { ...env, ...folder }, options: oneAfterAnother },
+          ),
         ),
       ),
     ),
@@ -196,6 +204,19 @@ async function withDatabase<T>(run: (env: Readonly<Record<string, string>>) => P
     return await run(server ? { [databaseVariable]: server.url("postgres") } : {});
   } finally {
     await server?.remove();
+  }
+}
+
+/**
+ * In memory, where there is room: what becomes of data when a disk fails, fills up or is slow is tested on disks of their own, and
+ * by the stage `crash`.
+ */
+async function inFastFolder<T>(run: (env: { readonly TMPDIR: string }) => Promise<T>): Promise<T> {
+  const folder = makeFastFolder();
+  try {
+    return await run({ TMPDIR: folder });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
