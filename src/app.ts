@@ -45,6 +45,7 @@ import { docsRoutes } from "./http/docs-routes.ts";
 import type { Access, ErasedEndpoint } from "./http/endpoint.ts";
 import { createHealthBeacon } from "./http/health-beacon.ts";
 import { healthRoutes } from "./http/health-routes.ts";
+import { createListenerPause } from "./http/listener-pause.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
 import { createReadiness } from "./http/readiness.ts";
@@ -58,6 +59,7 @@ import type { Clock } from "./lib/clock.ts";
 import type { DatabaseTime } from "./lib/database-clock.ts";
 import { stackOf } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
+import { createThreads } from "./lib/threads.ts";
 import { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 import { createMail } from "./mail/mail.ts";
 import { mailRoutes } from "./mail/routes.ts";
@@ -174,6 +176,9 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     onStorageFailure: (errorClass) => metrics.storageFailed(errorClass),
   });
   const { hasRoom } = machine.disk;
+  const pause = createListenerPause();
+  const threads = createThreads(pause.reason());
+  const { start: startThread } = threads;
   const backups = createBackups({
     url: config.databaseUrl === null ? config.backupUrl : null,
     cron: config.backupCron,
@@ -250,6 +255,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     log,
     ownThread: senderThread,
+    startThread,
     onConnection: metrics.connected,
     onOwnTime: createOwnTimes(clock, (times) => {
       backpressure.heed(times);
@@ -370,7 +376,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
 
   const readiness = createReadiness({ store, lease, hasRoom, clock });
   const { host, healthPort } = config;
-  const beacon = healthPort === null ? null : createHealthBeacon({ host, port: healthPort, readiness, clock });
+  const beacon =
+    healthPort === null ? null : createHealthBeacon({ host, port: healthPort, readiness, clock, startThread });
 
   const storageBytes = createStorageBytes({ store, clock });
   const dashboard = findDashboard();
@@ -463,6 +470,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     log,
     metrics,
+    pause,
     onRequest: machine.descriptors.noteRequest,
     reception: deps.reception ?? null,
     idleTimeout,
@@ -481,7 +489,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       ...{ config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing, backups },
       ...{ nodeName, keyRotation, mail, pauses, hub, answers, avoidNodes, warn },
       isSuccessor: (deps.reception ?? null) !== null,
-      descriptors: machine.descriptors,
+      ...{ descriptors: machine.descriptors, threads },
       disk: machine.disk,
       unwritten: [engine, keyUse, strangers, resets],
       onStopping() {
@@ -508,6 +516,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
           ? {
               dataDir: storeFolder,
               checkpoints: config.checkpoints,
+              startThread,
               ...(maxPageCount !== undefined && { maxPageCount }),
             }
           : {

@@ -16,6 +16,7 @@ import type { Answers } from "./http/answers.ts";
 import type { HealthBeacon } from "./http/health-beacon.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
+import type { Threads } from "./lib/threads.ts";
 import type { Mail } from "./mail/mail.ts";
 import type { DescriptorWatch } from "./maintenance/descriptor-watch.ts";
 import type { DiskWatch } from "./maintenance/disk-watch.ts";
@@ -69,6 +70,7 @@ export interface LifecycleDeps {
   mail: Pick<Mail, "start" | "stop"> | null;
   pauses: Pick<Pauses, "paused" | "isPaused">;
   descriptors: Pick<DescriptorWatch, "start" | "stop">;
+  threads: Pick<Threads, "release">;
   disk: Pick<DiskWatch, "look">;
   hub: Pick<Hub, "closeAll">;
   answers: Pick<Answers, "closeAll">;
@@ -98,7 +100,7 @@ const stragglerMs = 60;
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   const { config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing } = deps;
   const { nodeName, isSuccessor, backups, keyRotation, mail, pauses } = deps;
-  const { descriptors, disk, hub, answers, avoidNodes, warn } = deps;
+  const { descriptors, threads, disk, hub, answers, avoidNodes, warn } = deps;
   const { noticeMs = defaultNoticeMs } = deps;
   const { payments } = billing;
 
@@ -208,6 +210,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     await lastAnswers();
     descriptors.stop();
     await store.close();
+    threads.release();
     leaveHome();
     log.write("info", "server.stopped", { brokenOff: left });
     return left === 0;

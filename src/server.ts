@@ -7,7 +7,7 @@ import { createClientAddress } from "./http/client-address.ts";
 import { type ConnectionShedder, createConnectionShedder } from "./http/connection-shedder.ts";
 import { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
-import { createListenerPause } from "./http/listener-pause.ts";
+import type { ListenerPause } from "./http/listener-pause.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { createResponder, type ResponderDeps } from "./http/respond.ts";
 import { transportHeadersOf } from "./http/transport-security.ts";
@@ -43,6 +43,7 @@ export interface ServerDeps {
   clock: Clock;
   log: Log;
   metrics: Metrics;
+  pause: ListenerPause;
   /** Called when a request has come. */
   onRequest(): void;
   /** See `Reception`; null: no server was here before. */
@@ -53,7 +54,7 @@ export interface ServerDeps {
 
 export function createServer(deps: ServerDeps): Server {
   const { endpoints, authenticate, answers, config, publicUrl, clock, log, metrics, idleTimeout } = deps;
-  const { assetsFolder, unknownPage, onRequest, reception } = deps;
+  const { assetsFolder, unknownPage, onRequest, reception, pause } = deps;
   const addressOf = createClientAddress(config.trustedProxies);
   const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const transportHeaders = transportHeadersOf(config);
@@ -77,8 +78,7 @@ export function createServer(deps: ServerDeps): Server {
     onRefusal: metrics.refused,
     monotonicMs: clock.monotonicMs,
   });
-  const pause = createListenerPause();
-  const acceptLimit = createAcceptLimit({ pause, monotonicMs: clock.monotonicMs });
+  const acceptLimit = createAcceptLimit({ pause: pause.reason(), monotonicMs: clock.monotonicMs });
   const api = createApi({
     endpoints,
     respond,

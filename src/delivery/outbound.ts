@@ -1,6 +1,7 @@
 import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { StartThread } from "../lib/threads.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
 import { type Listener, listenersText } from "./network/own-listeners.ts";
 import { createSurroundings } from "./network/surroundings.ts";
@@ -40,9 +41,18 @@ export interface NetworkDeps {
   onConnection(reused: boolean): void;
   /** Called for each answered attempt with the time it took apart from its receiver's, in ms; only with `ownThread`. */
   onOwnTime(delivery: DueDelivery, ownMs: number): void;
+  startThread: StartThread;
 }
 
-export function createNetwork({ settings, clock, log, ownThread, onConnection, onOwnTime }: NetworkDeps): Network {
+export function createNetwork({
+  settings,
+  clock,
+  log,
+  ownThread,
+  onConnection,
+  onOwnTime,
+  startThread,
+}: NetworkDeps): Network {
   const { localMode, allowTargets, blockTargets, dnsServers, extraCa, deliveryProxy } = settings;
   let ownListeners: readonly Listener[] = [];
   const policyOptions = () => ({ localMode, allowTargets, blockTargets, ownListeners });
@@ -56,7 +66,7 @@ export function createNetwork({ settings, clock, log, ownThread, onConnection, o
   const thread = ownThread
     ? createSenderThread({
         settings: () => ({ ...outbound, policy: policyOptions() }),
-        ...{ clock, log, onConnection, onOwnTime },
+        ...{ clock, log, onConnection, onOwnTime, startThread },
       })
     : null;
   const sender = thread ?? createSender(createTransport({ ...outbound, policy, clock, onConnection }));

@@ -3,6 +3,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Interruption } from "../lib/interruption.ts";
 import type { Log } from "../lib/log.ts";
 import { Slots } from "../lib/slots.ts";
+import { type StartThread, startWorker, type Thread } from "../lib/threads.ts";
 import type { Listener } from "./network/own-listeners.ts";
 import type { BodyRead, Outcome } from "./network/transport.ts";
 import type { Sender, SendOrder } from "./sender.ts";
@@ -32,6 +33,8 @@ export interface SenderThreadDeps {
    * queues, and back.
    */
   onOwnTime(delivery: DueDelivery, ownMs: number): void;
+  /** @default startWorker */
+  startThread?: StartThread;
 }
 
 export interface SenderThread extends Sender {
@@ -45,8 +48,15 @@ export interface SenderThread extends Sender {
  *
  * What is ordered in one turn of the event loop goes over in one message, and answers come back the same way.
  */
-export function createSenderThread({ settings, clock, log, onConnection, onOwnTime }: SenderThreadDeps): SenderThread {
-  let worker: Worker | null = null;
+export function createSenderThread({
+  settings,
+  clock,
+  log,
+  onConnection,
+  onOwnTime,
+  startThread = startWorker,
+}: SenderThreadDeps): SenderThread {
+  let worker: Thread | null = null;
   let closed = false;
   const underWay = new Slots<Attempt>();
   let outbox: { id: number; order: SendOrder }[] = [];
@@ -55,8 +65,8 @@ export function createSenderThread({ settings, clock, log, onConnection, onOwnTi
 
   const tell = (message: SenderMessage, transfer: ArrayBuffer[] = []) => worker?.postMessage(message, transfer);
 
-  function start(): Worker {
-    const started = new Worker(new URL("./sender-worker.ts", import.meta.url), { env: {} });
+  function start(): Thread {
+    const started = startThread(new URL("./sender-worker.ts", import.meta.url));
     started.onmessage = ({ data }: MessageEvent<string>) => hear(JSON.parse(data));
     started.onerror = ({ message }) => {
       if (worker === started) recover(message);

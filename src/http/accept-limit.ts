@@ -1,4 +1,4 @@
-import type { ListenerPause } from "./listener-pause.ts";
+import type { PauseReason } from "./listener-pause.ts";
 
 /**
  * Bounds how many new connections one turn of the event loop takes.
@@ -21,7 +21,7 @@ export interface AcceptLimit {
 export type AddressSource = Pick<Bun.Server<unknown>, "requestIP">;
 
 export interface AcceptLimitOptions {
-  pause: Pick<ListenerPause, "begin" | "end">;
+  pause: PauseReason;
   monotonicMs(): number;
   /** Runs the callback when the turn is over. @default setImmediate */
   afterTurn?(callback: () => void): void;

@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import type { StartThread, Thread } from "../lib/threads.ts";
 import { cannotListen, type ListenFault } from "./listen-fault.ts";
 import type { Readiness } from "./readiness.ts";
 
@@ -26,6 +27,7 @@ export interface HealthBeaconDeps {
   port: number;
   readiness: Readiness;
   clock: Clock;
+  startThread: StartThread;
 }
 
 /** What the server writes and the thread reads, through `Atomics`: two 32-bit numbers. */
@@ -43,10 +45,10 @@ export type HealthOpened = { port: number } | { fault: ListenFault };
 
 const beatMs = 250;
 
-export function createHealthBeacon({ host, port, readiness, clock }: HealthBeaconDeps): HealthBeacon {
+export function createHealthBeacon({ host, port, readiness, clock, startThread }: HealthBeaconDeps): HealthBeacon {
   const shared = new SharedArrayBuffer(8);
   const cells = new Int32Array(shared);
-  let worker: Worker | null = null;
+  let worker: Thread | null = null;
   let cancel = () => {};
   let draining = false;
 
@@ -65,7 +67,7 @@ export function createHealthBeacon({ host, port, readiness, clock }: HealthBeaco
 
   return {
     start() {
-      const started = new Worker(new URL("./health-worker.ts", import.meta.url), { env: {} });
+      const started = startThread(new URL("./health-worker.ts", import.meta.url));
       worker = started;
       started.postMessage({ host, port, shared } satisfies HealthOpening);
       return new Promise((resolve, reject) => {

@@ -3,13 +3,17 @@ import { findListeners, isListening } from "./listening-sockets.ts";
 
 /** Keeps this process's listeners from accepting connections. Clients that connect meanwhile wait in the system's queue. */
 export interface ListenerPause {
-  /** Pauses until `end`, which has to come before the runtime closes a listener. */
-  begin(): void;
-  end(): void;
+  /** For a part of the program that has a reason of its own to pause: nothing is accepted while any part wants that. */
+  reason(): PauseReason;
   /** Closes a listener cleanly: the runtime must find it under its descriptor. */
   whileClosing<T>(close: () => T): T;
   /** To be called when a listener has started on this port. */
   learn(port: number): void;
+}
+
+export interface PauseReason {
+  begin(): void;
+  end(): void;
 }
 
 /** Descriptors. */
@@ -36,6 +40,7 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
   /** Everything needed is opened beforehand: in a flood there may be no descriptor left. */
   let places: Place[] = [];
   let paused: readonly Place[] = [];
+  const standing = new Set<PauseReason>();
 
   function findPlaces() {
     for (const { standIn, holder } of places) {
@@ -55,7 +60,17 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
     return [];
   }
 
-  function end() {
+  function pause() {
+    if (paused.length > 0) return;
+    // A listener closed unnoticed has left its number to some other descriptor.
+    paused = places.filter(({ listener }) => isListening(calls, listener, port));
+    for (const { listener, standIn, holder } of paused) {
+      calls.dup3(listener, holder, closeOnExec);
+      calls.dup3(standIn, listener, closeOnExec);
+    }
+  }
+
+  function goOn() {
     for (const { listener, standIn, holder } of paused) {
       calls.dup3(holder, listener, closeOnExec);
       calls.dup3(standIn, holder, closeOnExec);
@@ -63,29 +78,36 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
     if (paused.length > 0) paused = [];
   }
 
+  /** Runs what needs the listeners in their places, and changes them. */
+  function whileInPlace<T>(change: () => T): T {
+    goOn();
+    const result = change();
+    findPlaces();
+    if (standing.size > 0) pause();
+    return result;
+  }
+
   return {
-    begin() {
-      if (paused.length > 0) return;
-      // A listener closed unnoticed has left its number to some other descriptor.
-      paused = places.filter(({ listener }) => isListening(calls, listener, port));
-      for (const { listener, standIn, holder } of paused) {
-        calls.dup3(listener, holder, closeOnExec);
-        calls.dup3(standIn, listener, closeOnExec);
-      }
+    reason() {
+      const reason: PauseReason = {
+        begin() {
+          standing.add(reason);
+          pause();
+        },
+        end() {
+          standing.delete(reason);
+          if (standing.size === 0) goOn();
+        },
+      };
+      return reason;
     },
-    end,
-    whileClosing(close) {
-      end();
-      const closed = close();
-      findPlaces();
-      return closed;
-    },
-    learn(listeningPort) {
-      end();
-      port = listeningPort;
-      findPlaces();
-    },
+    whileClosing: whileInPlace,
+    learn: (listeningPort) =>
+      whileInPlace(() => {
+        port = listeningPort;
+      }),
   };
 }
 
-const noPause: ListenerPause = { begin() {}, end() {}, whileClosing: (close) => close(), learn() {} };
+const noReason: PauseReason = { begin() {}, end() {} };
+const noPause: ListenerPause = { reason: () => noReason, whileClosing: (close) => close(), learn() {} };

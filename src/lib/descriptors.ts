@@ -36,6 +36,33 @@ function descriptorLimit(): number | null {
   return lastKnownLimit;
 }
 
+/** Descriptors held in reserve: released, they let so many files be opened when none is left. */
+export interface HeldDescriptors {
+  /** Takes those that are not held, or as many of them as there are: the rest is taken the next time. */
+  take(): void;
+  release(): void;
+}
+
+export function holdDescriptors(count: number): HeldDescriptors {
+  const held: number[] = [];
+
+  function take(): void {
+    try {
+      while (held.length < count) held.push(openSync("/dev/null", "r"));
+    } catch {
+      // None is left.
+    }
+  }
+
+  take();
+  return {
+    take,
+    release() {
+      for (const descriptor of held.splice(0)) closeSync(descriptor);
+    },
+  };
+}
+
 /** A descriptor held in reserve: released, it lets one file be opened when none is left. */
 export interface ReserveDescriptor {
   /** Runs a task that opens one file at a time, with the reserve's place free for it. */
@@ -46,22 +73,8 @@ export interface ReserveDescriptor {
 }
 
 export function createReserveDescriptor(): ReserveDescriptor {
-  let held: number | null = null;
+  const { take, release } = holdDescriptors(1);
 
-  function take(): void {
-    try {
-      held ??= openSync("/dev/null", "r");
-    } catch {
-      // None is left: it is taken again after the next loan.
-    }
-  }
-
-  function release(): void {
-    if (held !== null) closeSync(held);
-    held = null;
-  }
-
-  take();
   return {
     lend(task) {
       release();

@@ -106,7 +106,7 @@ onLinux("when 300 clients connect at once", () => {
   /** How many requests came in each turn until all clients had their answer. */
   async function requestsOfEachTurn(isLimited: boolean): Promise<number[]> {
     const pause = createListenerPause();
-    const { note } = createAcceptLimit({ pause, monotonicMs: () => performance.now() });
+    const { note } = createAcceptLimit({ pause: pause.reason(), monotonicMs: () => performance.now() });
     const turns: number[] = [];
     let ofTurn = 0;
     const server = Bun.serve({

@@ -3,6 +3,7 @@ import type { DomainError } from "../../src/domain/errors.ts";
 import { unavailable } from "../../src/domain/errors.ts";
 import { createHealthBeacon } from "../../src/http/health-beacon.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { startWorker } from "../../src/lib/threads.ts";
 import { patienceMs } from "../support/patience.ts";
 import { startTestApp } from "../support/test-app.ts";
 
@@ -12,7 +13,13 @@ afterEach(async () => {
 });
 
 async function lit(readiness: () => Promise<DomainError | null>) {
-  const beacon = createHealthBeacon({ host: "127.0.0.1", port: 0, readiness, clock: systemClock });
+  const beacon = createHealthBeacon({
+    host: "127.0.0.1",
+    port: 0,
+    readiness,
+    clock: systemClock,
+    startThread: startWorker,
+  });
   stops.push(() => beacon.stop());
   const url = `http://127.0.0.1:${await beacon.start()}`;
   const ask = async (path: string) => {
@@ -73,6 +80,7 @@ describe("the probes on a port of their own", () => {
     stops.push(() => taken.stop(true));
     const beacon = createHealthBeacon({
       ...{ host: "127.0.0.1", port: taken.port ?? 0, readiness: async () => null, clock: systemClock },
+      startThread: startWorker,
     });
     stops.push(() => beacon.stop());
     await expect(beacon.start()).rejects.toThrow(

@@ -21,21 +21,39 @@ onLinux("a listener that is paused", () => {
   test("accepts nobody, and who has connected meanwhile is answered after it", async () => {
     const server = serve();
     const pause = createListenerPause();
+    const reason = pause.reason();
     pause.learn(Number(server.port));
     for (let round = 0; round < 3; round++) {
-      pause.begin();
-      pause.begin();
+      reason.begin();
+      reason.begin();
       const clients = await Promise.all(Array.from({ length: 20 }, () => ask(server)));
       for (let n = 0; n < 20; n++) await turn();
       expect(clients.map(({ received }) => received())).toEqual(Array(20).fill(""));
-      pause.end();
+      reason.end();
       expect(await Promise.all(clients.map(({ answered }) => answered))).toEqual(Array(20).fill("HTTP/1.1 200 OK"));
     }
     await pause.whileClosing(() => server.stop(true));
   });
 
+  test("accepts nobody until every reason has ended, a listener that comes meanwhile neither", async () => {
+    const pause = createListenerPause();
+    const [one, other] = [pause.reason(), pause.reason()];
+    one.begin();
+    const server = serve();
+    pause.learn(Number(server.port));
+    other.begin();
+    one.end();
+    const client = await ask(server);
+    for (let n = 0; n < 20; n++) await turn();
+    expect(client.received()).toBe("");
+    other.end();
+    expect(await client.answered).toBe("HTTP/1.1 200 OK");
+    await pause.whileClosing(() => server.stop(true));
+  });
+
   test("gives back its descriptors, and the port, when it is closed meanwhile", async () => {
     const pause = createListenerPause();
+    const reason = pause.reason();
     const first = serve();
     const port = Number(first.port);
     pause.learn(port);
@@ -44,7 +62,7 @@ onLinux("a listener that is paused", () => {
     for (let round = 0; round < 5; round++) {
       const server = serve(port);
       pause.learn(port);
-      pause.begin();
+      reason.begin();
       await pause.whileClosing(() => server.stop(true));
     }
     // Those of the first one are known to be gone since the second.
@@ -55,33 +73,35 @@ onLinux("a listener that is paused", () => {
 
   test("is one of several that share the port, and nobody is lost when another of them closes", async () => {
     const pause = createListenerPause();
+    const reason = pause.reason();
     const former = serve();
     const port = Number(former.port);
     pause.learn(port);
     const server = serve(port);
     pause.learn(port);
-    pause.begin();
+    reason.begin();
     const clients = await Promise.all(Array.from({ length: 10 }, () => ask(server)));
     for (let n = 0; n < 10; n++) await turn();
     expect(clients.map(({ received }) => received())).toEqual(Array(10).fill(""));
-    pause.end();
+    reason.end();
     expect(await Promise.all(clients.map(({ answered }) => answered))).toEqual(Array(10).fill("HTTP/1.1 200 OK"));
     await pause.whileClosing(() => former.stop(false));
-    pause.begin();
-    pause.end();
+    reason.begin();
+    reason.end();
     expect(await (await ask(server)).answered).toBe("HTTP/1.1 200 OK");
     await pause.whileClosing(() => server.stop(true));
   });
 
   test("that has closed unnoticed is left alone: its descriptor may be somebody else's", async () => {
     const pause = createListenerPause();
+    const reason = pause.reason();
     const server = serve();
     pause.learn(Number(server.port));
     await server.stop(true);
     const other = serve();
-    pause.begin();
+    reason.begin();
     expect(await (await ask(other)).answered).toBe("HTTP/1.1 200 OK");
-    pause.end();
+    reason.end();
     await other.stop(true);
   });
 });

@@ -1,4 +1,4 @@
-import type { ReaderThread } from "../../src/store/sqlite/reader.ts";
+import type { Thread } from "../../src/lib/threads.ts";
 
 /**
  * Threads of readers whose stores were closed, for stores of later tests: starting one takes 70 ms of the processor, three
@@ -9,10 +9,10 @@ const kept: Worker[] = [];
 /** What the thread says in place of its end. */
 export const ended = "ended";
 
-export function takeReaderThread(): ReaderThread {
+export function takeReaderThread(): Thread {
   const worker = kept.pop() ?? new Worker(new URL("./kept-reader-thread.ts", import.meta.url), { env: {}, smol: true });
   let isEnded = false;
-  const thread: ReaderThread & EventTarget = Object.assign(new EventTarget(), {
+  const thread: Thread & EventTarget = Object.assign(new EventTarget(), {
     onmessage: null,
     onerror: null,
     postMessage: (message: unknown) => worker.postMessage(message),

@@ -16,7 +16,7 @@ export const sqliteBackend: StoreBackend = {
   async open(options) {
     const dataDir = mkdtempSync(join(tmpdir(), "postrider-store-"));
     await putEmptyDatabase(dataDir);
-    const openAgain = async () => openSqliteStore({ dataDir, startReaderThread: takeReaderThread, ...options });
+    const openAgain = async () => openSqliteStore({ dataDir, startThread: takeReaderThread, ...options });
     return {
       ...(await openAgain()),
       reopen: openAgain,

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { shuttingDown } from "../../domain/errors.ts";
+import { type StartThread, startWorker, type Thread } from "../../lib/threads.ts";
 import { type PackedStep, unpackStep } from "./packed-step.ts";
 import { type Queries, type QueryName, type QueryRun, runHere } from "./queries.ts";
 
@@ -28,22 +29,12 @@ const closingPatienceMs = 2_000;
 
 type Unnumbered<Request> = Request extends unknown ? Omit<Request, "id"> : never;
 
-/** What is used of a Worker. */
-export type ReaderThread = Pick<
-  Worker,
-  "onmessage" | "onerror" | "postMessage" | "addEventListener" | "ref" | "unref" | "terminate"
->;
-
-/** A small heap: it holds one step at a time, and should keep as little garbage as possible. */
-const startReaderThread = (): ReaderThread =>
-  new Worker(new URL("./reader-worker.ts", import.meta.url), { env: {}, smol: true });
-
 /**
- * Starts the Worker on the first request: a store opened for a single command does without it.
+ * Starts its thread on the first request: a store opened for a single command does without it.
  * @param startThread tests give it one that has been used before
  */
-export function createReader(databasePath: string, startThread = startReaderThread): Reader {
-  let worker: ReaderThread | null = null;
+export function createReader(databasePath: string, startThread: StartThread = startWorker): Reader {
+  let worker: Thread | null = null;
   let closing: Promise<void> | null = null;
   let lastId = 0;
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -52,8 +43,9 @@ export function createReader(databasePath: string, startThread = startReaderThre
     worker?.postMessage(message);
   }
 
-  function start(): ReaderThread {
-    const started = startThread();
+  function start(): Thread {
+    // A small heap: it holds one step at a time, and should keep as little garbage as possible.
+    const started = startThread(new URL("./reader-worker.ts", import.meta.url), { smol: true });
     started.onmessage = ({ data }: MessageEvent<ReaderAnswer>) => {
       const waiter = waiting.get(data.id);
       waiting.delete(data.id);

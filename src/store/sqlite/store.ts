@@ -3,6 +3,7 @@ import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Clock } from "../../lib/clock.ts";
 import { nextEventSeq } from "../../lib/id.ts";
 import { createKeyedLock } from "../../lib/keyed-lock.ts";
+import type { StartThread } from "../../lib/threads.ts";
 import type { Vault } from "../../lib/vault.ts";
 import { createChangeFeed } from "../change-feed.ts";
 import type { Growth } from "../growth.ts";
@@ -42,7 +43,7 @@ import { createOwnership } from "./ownership.ts";
 import type { Checkpoints } from "./pragma.ts";
 import { createQueries } from "./queries.ts";
 import { queueVerbs } from "./queue.ts";
-import { createReader, createSameThreadReader, type ReaderThread } from "./reader.ts";
+import { createReader, createSameThreadReader } from "./reader.ts";
 import { createReplayLedger } from "./replay-ledger.ts";
 import { replayVerbs } from "./replays.ts";
 import { retentionVerbs } from "./retention.ts";
@@ -81,8 +82,8 @@ export interface SqliteOptions {
   pauses?: boolean;
   /** False: long reads run on this thread too; for simulations, which have to be reproducible. @default true */
   secondThread?: boolean;
-  /** Starts that thread; tests keep one for the next store. @default a new one */
-  startReaderThread?: () => ReaderThread;
+  /** Starts that thread. @default startWorker */
+  startThread?: StartThread;
 }
 
 /** A store on the database in a folder, which is created if there is none. @throws StartupError with what to do */
@@ -101,7 +102,7 @@ export function openSqliteStore({
   commit,
   pauses = true,
   secondThread = true,
-  startReaderThread,
+  startThread,
 }: SqliteOptions): OpenedStore {
   const client = openDatabase({
     dataDir,
@@ -114,7 +115,7 @@ export function openSqliteStore({
   const db = drizzle({ client });
   const queries = createQueries(db);
   const reader = secondThread
-    ? createReader(join(dataDir, databaseFile), startReaderThread)
+    ? createReader(join(dataDir, databaseFile), startThread)
     : createSameThreadReader(client, queries);
   const log =
     checkpoints === "external"
