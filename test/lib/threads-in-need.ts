@@ -1,7 +1,8 @@
 import { openSync, writeSync } from "node:fs";
+import { startFetchThread } from "../../src/billing/paystack/http.ts";
 import { createThreads, type StartThread, startWorker } from "../../src/lib/threads.ts";
 
-/** Starts three threads where no descriptor is left. Run by `threads.test.ts`, with a limit of few. */
+/** Starts threads where no descriptor is left. Run by `threads.test.ts`, with a limit of few. */
 const say = (text: string) => void writeSync(1, `${text}\n`);
 
 function useUp(): void {
@@ -20,10 +21,27 @@ const greet = (start: StartThread, name: string): Promise<string> =>
     thread.postMessage(name);
   });
 
-const threads = createThreads({ begin: () => say("pause"), end: () => say("go on") });
-const start = process.argv[2] === "threads" ? threads.start : startWorker;
-for (const name of ["sender", "reader", "probes"]) {
-  useUp();
-  say(await greet(start, name));
+async function startThree(start: StartThread): Promise<void> {
+  for (const name of ["sender", "reader", "probes"]) {
+    useUp();
+    say(await greet(start, name));
+  }
 }
+
+async function request(): Promise<void> {
+  useUp();
+  await fetch("http://127.0.0.1:9").catch(({ code }) => say(code));
+}
+
+const threads = createThreads({ begin: () => say("pause"), end: () => say("go on") });
+const ways: Readonly<Record<string, () => Promise<void>>> = {
+  threads: () => startThree(threads.start),
+  workers: () => startThree(startWorker),
+  async fetch() {
+    await startFetchThread();
+    await request();
+  },
+  "fetch alone": request,
+};
+await ways[process.argv[2] ?? ""]?.();
 process.exit(0);

@@ -18,7 +18,11 @@ test.skipIf(!hasLimits)("threads start when no descriptor is left, and nothing i
   });
 });
 
+test.skipIf(!hasLimits)("a request is made when no descriptor is left, and fails like any other", () => {
+  expect(run("fetch")).toEqual({ exitCode: 0, said: ["EMFILE"] });
+});
+
 // If this fails, the runtime has learned to do without, and so can we.
-test.skipIf(!hasLimits)("without the reserve, the runtime ends the process", () => {
-  expect(run("workers").exitCode).not.toBe(0);
+test.skipIf(!hasLimits).each(["workers", "fetch alone"])("otherwise, the runtime ends the process: %s", (how) => {
+  expect(run(how).exitCode).toBe(1);
 });

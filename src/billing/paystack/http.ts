@@ -31,6 +31,14 @@ const rateWindowMs = 60_000;
 const maxRateLimitResetSeconds = 3_600;
 
 /**
+ * Starts the runtime's thread for `fetch`. The first request does so otherwise, and if connections have used up the descriptors by
+ * then, the runtime ends the process (`lib/threads.ts`). This request goes nowhere.
+ */
+export async function startFetchThread(): Promise<void> {
+  await fetch("http://localhost", { unix: "/nonexistent" }).catch(() => {});
+}
+
+/**
  * Speaks HTTP with Paystack, and is the only file of the adapter that opens connections. One call is one request: nothing is
  * sent twice, and no redirect is followed, since the key would go with it.
  */
@@ -44,6 +52,8 @@ export function createPaystackHttp({
   clock: Clock;
 }): PaystackHttp {
   const base = baseUrl.replace(/\/+$/, "");
+  // Nobody can connect yet.
+  void startFetchThread();
 
   async function exchange(path: string, timeoutMs: number, method: "GET" | "POST", body?: string): Promise<HttpAnswer> {
     const controller = new AbortController();
