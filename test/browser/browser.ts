@@ -108,11 +108,11 @@ export function openBrowser(home: string): Browser {
       const known = open.get(page);
       if (!known) throw new Error("The page is not of this browser, or of an earlier test");
       await bringAxe(page);
-      await page.evaluate(fadedIn);
+      await page.evaluate(endFades);
       const problems = await sidewaysScroll(page);
       for (const scheme of [other(known.scheme), known.scheme]) {
         await page.emulateMedia({ colorScheme: scheme });
-        await page.evaluate(fadedIn);
+        await page.evaluate(endFades);
         const found = await barriers(page, scheme === known.scheme ? allRules : colourRules);
         problems.push(...found.map((barrier) => `${scheme}: ${barrier}`));
         if (problems.length === 0 && !wantsScreenshots) continue;
@@ -133,10 +133,13 @@ const other = (scheme: Scheme): Scheme => (scheme === "light" ? "dark" : "light"
 
 // What runs in the page is text: these sources are compiled without the types of a browser.
 
-/** What fades in is pale for a while, and is to be judged by how it stays. */
-const fadedIn = `Promise.allSettled(document.getAnimations()
-  .filter((animation) => animation.effect.getComputedTiming().endTime !== Infinity)
-  .map((animation) => animation.finished))`;
+/**
+ * What fades in is pale for a while, and is to be judged by how it stays. It is not waited for: in a page that draws no frame, it
+ * would stay pale for ever.
+ */
+const endFades = `for (const animation of document.getAnimations()) {
+  if (animation.effect.getComputedTiming().endTime !== Infinity) animation.finish();
+}`;
 
 async function sidewaysScroll(page: Page): Promise<string[]> {
   const { scrollWidth, clientWidth } = await page.evaluate<{ scrollWidth: number; clientWidth: number }>(
