@@ -3,7 +3,6 @@ import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { openAccount } from "./signed-in.ts";
-import { left } from "./visitor.ts";
 
 // As many attempts at once as the log keeps of a record.
 const attempts = 100;
@@ -20,7 +19,7 @@ describe.skipIf(noBrowser !== null)("an event with more attempts than are shown 
     const account = await openAccount(server.url);
     const [first, second] = [`${receiver.url}/first`, `${receiver.url}/second`];
     await account.setWebhooks({ webhook_url: first });
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await account.signIn(page);
     const id = await account.ingest({ answer: 503 });
     await receiver.waitFor(attempts);

@@ -2,14 +2,13 @@ import { expect } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import type { Browser, Look } from "./browser.ts";
 import type { Account } from "./signed-in.ts";
-import { left } from "./visitor.ts";
 
 /** What people do in the list of events, and what they see there. */
 
 /** The list of an account, as somebody sees it who is signed in. */
 export function eventLists(browser: Browser, url: string) {
   return async (account: Account, look: Partial<Look> = {}, query = ""): Promise<Page> => {
-    const page = await browser.page({ size: "desktop", ...look, provoked: [left, ...(look.provoked ?? [])] });
+    const page = await browser.page({ size: "desktop", ...look, provoked: look.provoked ?? [] });
     await account.signIn(page);
     await page.goto(`${url}/events${query}`);
     await page.getByRole("heading", { name: "Events" }).waitFor();

@@ -6,7 +6,6 @@ import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { left } from "./visitor.ts";
 
 // One retry at once, and one that no test sees.
 const server = await startExecutable({
@@ -352,7 +351,7 @@ async function openEvent(
   look: Partial<Look> = {},
   path = `/events/${id}`,
 ): Promise<Page> {
-  const page = await browser.page({ size: "desktop", ...look, provoked: [left, ...(look.provoked ?? [])] });
+  const page = await browser.page({ size: "desktop", ...look, provoked: look.provoked ?? [] });
   await account.signIn(page);
   await page.goto(server.url + path);
   return page;

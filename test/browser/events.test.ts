@@ -4,7 +4,6 @@ import { eventLists, focused, idsOf, row, scroll, see, seeIds, untilLive } from 
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { openAccount } from "./signed-in.ts";
-import { left } from "./visitor.ts";
 
 // One retry at once, and one that no test sees.
 const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "10ms,1h" });
@@ -207,7 +206,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
   test("says what is wrong and tries again", async () => {
     const account = await openAccount(server.url);
     await account.ingest({});
-    const page = await browser.page({ size: "phone", provoked: [left, /^503: /] });
+    const page = await browser.page({ size: "phone", provoked: [/^503: /] });
     await account.signIn(page);
     const refusal = { status: 503, json: { message: "The server is busy; a retry is safe.", code: "busy" } };
     await page.route("**/v1/events?*", (route) => route.fulfill(refusal));

@@ -5,7 +5,7 @@ import { startReceiver } from "../support/receiver.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { ask, left, press, seePath, seeText } from "./visitor.ts";
+import { ask, press, seePath, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -264,7 +264,7 @@ async function openShop(size: (typeof sizes)[number]) {
     { webhook_url: `${receiver.url}/audit`, name: "Audit" },
   ];
   await account.setWebhooks(...webhooks);
-  const page: Page = await browser.page({ size, provoked: [left] });
+  const page: Page = await browser.page({ size });
   await account.signIn(page);
   await page.goto(server.url);
   await page.getByText("Live", { exact: true }).waitFor();

@@ -26,7 +26,11 @@ export function watch(page: Page, home: string, provoked: readonly RegExp[]): re
     if (url.protocol !== "data:" && url.origin !== home) note(`another host: ${url.origin}`);
   });
 
-  page.on("requestfailed", (request) => note(`no answer: ${request.url()} (${request.failure()?.errorText})`));
+  page.on("requestfailed", (request) => {
+    const { errorText } = request.failure() ?? {};
+    // A page that leaves, or is closed, takes its requests along.
+    if (errorText !== "net::ERR_ABORTED") note(`no answer: ${request.url()} (${errorText})`);
+  });
 
   page.on("response", (response) => {
     if (response.status() < 400 || response.request().isNavigationRequest()) return;

@@ -6,7 +6,6 @@ import {
   ask,
   createFreeAccount,
   follow,
-  left,
   logIn,
   press,
   seeHeading,
@@ -69,7 +68,7 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
   );
 
   test("makes the inbox the webhook, and leaves a list alone that was emptied on purpose", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     const { id, password } = await startFreeAccount(page, server.url);
     const token = await logIn(server.url, id, password);
     const webhooks = async () => (await ask<unknown[]>(`${server.url}/v1/tenants/webhooks`, "GET", token)).json;
@@ -156,7 +155,7 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
   });
 
   test("offers no paid plan where none can be paid", async () => {
-    const page = await unpaidBrowser.page({ size: "desktop", provoked: [left] });
+    const page = await unpaidBrowser.page({ size: "desktop" });
     await page.goto(unpaidServer.url);
     await page.getByRole("button", { name: "Create an account" }).waitFor();
     expect(await page.getByRole("link", { name: "Create a paid account" }).count()).toBe(0);
@@ -181,7 +180,7 @@ describe.skipIf(noBrowser !== null)("signing in", () => {
 
   test("at its own address leads to the overview, and needs no second time", async () => {
     const { id, password } = await openAccount();
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await page.goto(server.url);
     await follow(page, "Sign in");
     await signIn(page, id, password);

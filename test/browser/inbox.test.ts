@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { follow, left, press, seeText } from "./visitor.ts";
+import { follow, press, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -188,7 +188,7 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
 async function open({ size, isUsed = false }: { size: "desktop" | "phone"; isUsed?: boolean }) {
   const account = await openAccount(server.url);
   if (isUsed) await account.setWebhooks({ webhook_url: (await account.get<{ url: string }>("/v1/inbox")).url });
-  const page = await browser.page({ size, provoked: [left] });
+  const page = await browser.page({ size });
   await account.signIn(page);
   await page.goto(`${server.url}/inbox`);
   await page.getByText("Live", { exact: true }).waitFor();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
-import { ask, left, press, seeText, signedIn } from "./visitor.ts";
+import { ask, press, seeText, signedIn } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -15,7 +15,6 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
     async (size) => {
       const page = await browser.page({
         size,
-        provoked: [left],
         permissions: ["clipboard-read", "clipboard-write"],
       });
       const { first } = await openKeys(page);
@@ -47,7 +46,7 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
   );
 
   test("replaces a key at once, and says before that whatever uses it is refused", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     const { first, token } = await openKeys(page);
     await press(page, "Rotate the key …");
     await page.getByRole("radio", { name: /^At once/ }).check();
@@ -64,7 +63,7 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
   });
 
   test("shows a key that was made elsewhere", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     const { token } = await openKeys(page);
     const { json } = await ask(`${server.url}/v1/tenants/api-keys/rotate`, "POST", token, { grace_period_seconds: 60 });
     await seeText(page, `svc_sk_••••${String(json.key).slice(-4)}`);

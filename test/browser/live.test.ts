@@ -5,7 +5,7 @@ import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
 import { installStreamMeter, readMeter } from "./stream-meter.ts";
-import { follow, left, press, seeHeading, seeText } from "./visitor.ts";
+import { follow, press, seeHeading, seeText } from "./visitor.ts";
 import { startWire } from "./wire.ts";
 
 const server = await startExecutable();
@@ -184,7 +184,7 @@ test.skipIf(noBrowser !== null)("one dashboard too many is told so, and goes liv
   const account = await openAccount(server.url);
   await account.ingest({ n: 0 });
   const others = await Promise.all(Array.from({ length: 50 }, () => openOther(account)));
-  const page = await browser.page({ size: "desktop", provoked: [/^429: /, left] });
+  const page = await browser.page({ size: "desktop", provoked: [/^429: /] });
   await page.clock.install();
   await account.signIn(page);
   await page.goto(wire.url);

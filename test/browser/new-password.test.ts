@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { startSmtpServer } from "../support/smtp.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
-import { follow, left, logIn, press, seeHeading, seePath, seeText } from "./visitor.ts";
+import { follow, logIn, press, seeHeading, seePath, seeText } from "./visitor.ts";
 
 const smtp = await startSmtpServer();
 afterAll(() => smtp.stop());
@@ -21,7 +21,7 @@ describe.skipIf(noBrowser !== null)("who has lost the password", () => {
     const created = await fetch(`${server.url}/v1/tenants`, { method: "POST", headers, body });
     const { tenant_id: id } = (await created.json()) as { tenant_id: string };
 
-    const page = await browser.page({ size: "phone", provoked: [left, /400/] });
+    const page = await browser.page({ size: "phone", provoked: [/400/] });
     await page.goto(`${server.url}/sign-in`);
     await follow(page, "Forgot your password?");
     await seeHeading(page, "Set a new password");

@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { ask, follow, left, press, seeHeading, seeText } from "./visitor.ts";
+import { ask, follow, press, seeHeading, seeText } from "./visitor.ts";
 
 /** What the operator does in a browser, beside looking at the servers. */
 
@@ -17,7 +17,7 @@ const browser = openBrowser(server.url);
 const sizes = [["desktop"], ["phone"]] as const;
 
 async function open(size: Look["size"], screen: string, provoked: readonly RegExp[] = []): Promise<Page> {
-  const page = await browser.page({ size, provoked: [left, /^401: /, ...provoked] });
+  const page = await browser.page({ size, provoked: [/^401: /, ...provoked] });
   await page.goto(`${server.url}/operator#${screen}`);
   await page.getByLabel("Operator token").fill(server.operatorToken());
   await press(page, "Sign in");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
-import { left, press, seeHeading, seeText } from "./visitor.ts";
+import { press, seeHeading, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -13,7 +13,7 @@ const refused = /^401: /;
 const ended = "Your session has ended. Sign in again to go on.";
 
 async function open(size: Look["size"], provoked: readonly RegExp[] = []): Promise<Page> {
-  const page = await browser.page({ size, provoked: [left, refused, ...provoked] });
+  const page = await browser.page({ size, provoked: [refused, ...provoked] });
   await page.clock.install();
   await page.goto(`${server.url}/operator#servers`);
   await seeHeading(page, "Operator");
@@ -144,7 +144,7 @@ describe.skipIf(noBrowser !== null)("the operator's page", () => {
   });
 
   test("weighs little, and nothing of it is in the dashboard", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
+    const page = await browser.page({ size: "desktop", provoked: [refused] });
     await page.goto(`${server.url}/operator`);
     await seeHeading(page, "Operator");
     const loaded = await page.evaluate<{ name: string; encodedBodySize: number }[]>(

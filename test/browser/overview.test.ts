@@ -4,7 +4,7 @@ import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { follow, left, seeHeading, seePath, seeText } from "./visitor.ts";
+import { follow, seeHeading, seePath, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const receiver = startObedientReceiver();
@@ -20,7 +20,7 @@ const sizes = ["desktop", "phone"] as const;
 
 describe.skipIf(noBrowser !== null)("the overview", () => {
   test.each(sizes)("of an account without events says so, and leads to the first one, on a %s", async (size) => {
-    const page = await browser.page({ size, provoked: [left] });
+    const page = await browser.page({ size });
     await (await openAccount(server.url)).signIn(page);
     await page.goto(server.url);
     await seeText(page, "No events yet.");
@@ -31,7 +31,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
 
   test.each(sizes)("shows what is delivered, what fails and what waits as it happens, on a %s", async (size) => {
     const account = await openWithWebhook();
-    const page = await browser.page({ size, provoked: [left] });
+    const page = await browser.page({ size });
     await account.signIn(page);
     await page.goto(server.url);
     await seeText(page, "No events yet.");
@@ -58,7 +58,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
   test("says in words that nothing is delivered and that the quota is used up, and leads to both", async () => {
     const account = await openWithWebhook();
     await account.ingestAll([{ answer: 410 }, { answer: 404 }]);
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     await account.signIn(page);
     await page.route("**/v1/tenants/me", async (route) => {
       const response = await route.fetch();
@@ -93,7 +93,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
   test("says that the quota is nearly used up", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     await account.signIn(page);
     await page.route("**/v1/tenants/me", async (route) => {
       const response = await route.fetch();
@@ -126,7 +126,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
   test("looks back as far as its URL says, also after a reload and on the way back", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await account.signIn(page);
     await page.goto(server.url);
     await seeHeading(page, "Deliveries per minute, stacked by outcome");
@@ -178,7 +178,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
   test("leads from a bucket, from several and from a row of the table to the events of that time", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await account.signIn(page);
     await page.goto(`${server.url}/?range=24h`);
     await seeChart(page, "1 deliveries succeeded");
@@ -253,7 +253,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
   test("says what went wrong, and tries again", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "phone", provoked: [left, /^503: /] });
+    const page = await browser.page({ size: "phone", provoked: [/^503: /] });
     await account.signIn(page);
     const json = { message: "The storage does not answer; repeat the request.", code: "storage_unavailable" };
     await page.route(reads, (route) => route.fulfill({ status: 503, json }));

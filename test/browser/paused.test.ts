@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { ask, left, seeHeading, seeText } from "./visitor.ts";
+import { ask, seeHeading, seeText } from "./visitor.ts";
 
 const server = await startExecutable({ POSTRIDER_PAUSED: "deliveries,charges" });
 const browser = openBrowser(server.url);
@@ -15,7 +15,7 @@ describe.skipIf(noBrowser !== null)("a paused server", () => {
     const account = await openAccount(server.url);
     await account.setWebhooks({ webhook_url: (await account.get<{ url: string }>("/v1/inbox")).url });
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     await account.signIn(page);
     for (const [path, title] of [
       ["/", "Overview"],

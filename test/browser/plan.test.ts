@@ -5,7 +5,6 @@ import { startExecutable } from "./executable.ts";
 import {
   ask,
   follow,
-  left,
   logIn,
   pay,
   press,
@@ -27,7 +26,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
   test.each(["desktop", "phone"] as const)(
     "is made, paid for on the hosted page, and active before one's eyes, on a %s",
     async (size) => {
-      const page = await browser.page({ size, provoked: [left] });
+      const page = await browser.page({ size });
       const email = newEmail();
       await page.goto(server.url);
       await follow(page, "Create a paid account");
@@ -67,7 +66,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
     ["by the stream", "nothing is asked", (page: Page) => page.addInitScript("window.setInterval = () => 0")],
     ["by asking", "the stream is cut", (page: Page) => page.route("**/v1/stream", (route) => route.abort())],
   ] as const)("becomes active while one looks at it, %s where %s, paid in another tab", async (_, __, cut) => {
-    const page = await browser.page({ size: "phone", provoked: [left, /\/v1\/stream/] });
+    const page = await browser.page({ size: "phone", provoked: [/\/v1\/stream/] });
     await page.clock.install();
     await cut(page);
     await signUp(page);
@@ -83,7 +82,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
   });
 
   test("says that the payment is being checked for as long as nobody knows", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await page.clock.install();
     await signUp(page);
     await page.goto(`${server.url}/plan?payment=returned`);
@@ -101,7 +100,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
   });
 
   test("says why a card was not taken, though its bank paid", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     await signUp(page);
     await pay(page, "Once only");
     await follow(page, "Back to the dashboard");
@@ -110,7 +109,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
   });
 
   test("shows what the server refuses beside the field, and the rules of a password as one types", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left, /^400: .*\/v1\/tenants$/] });
+    const page = await browser.page({ size: "phone", provoked: [/^400: .*\/v1\/tenants$/] });
     const email = newEmail();
     const other = { tier: "pro", name: "Acme", email, password: goodPassword };
     await ask(`${server.url}/v1/tenants`, "POST", null, other);
@@ -136,7 +135,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
 
 describe.skipIf(noBrowser !== null)("an upgrade", () => {
   test("of a free account takes an e-mail and a password, a declined card and then a good one", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     await signedIn(page, server.url);
     await page.goto(`${server.url}/plan`);
     await seeText(page, "Your plan");
@@ -163,7 +162,7 @@ describe.skipIf(noBrowser !== null)("an upgrade", () => {
   });
 
   test("with a saved card that is declined changes nothing, and is done with another one", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left, /^402: .*\/upgrade$/] });
+    const page = await browser.page({ size: "phone", provoked: [/^402: .*\/upgrade$/] });
     await signUp(page);
     await pay(page, "Empty tomorrow");
     await follow(page, "Back to the dashboard");
@@ -185,7 +184,7 @@ describe.skipIf(noBrowser !== null)("an upgrade", () => {
   });
 
   test("waits for a bank that wants to be asked", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await signUp(page);
     await pay(page, "Careful bank");
     await press(page, "Confirm the payment");
@@ -210,7 +209,7 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
     [8_000, "Nearly used up.", "warn", "plan-nearly-used-up"],
     [10_000, "Used up: events are refused", "bad", "plan-used-up"],
   ] as const)("says how near the quota is at %i events", async (used, words, tone, name) => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     await signedIn(page, server.url);
     await change(page, "**/v1/tenants/me", { events_this_month: used });
     await page.goto(`${server.url}/plan`);
@@ -223,7 +222,7 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
     ["past_due", "It is retried automatically in 2 d", "plan-past-due"],
     ["suspended", "Your account is suspended, because a charge failed", "plan-suspended"],
   ] as const)("of an account that is %s names the way out", async (status, words, name) => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await signUp(page);
     await pay(page, "Good card");
     await follow(page, "Back to the dashboard");
@@ -246,7 +245,7 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
   });
 
   test("that the operator has suspended says why at the top", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     const { id } = await signedIn(page, server.url);
     await page.goto(`${server.url}/plan`);
     await seeText(page, "10\u202f000");
@@ -257,7 +256,7 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
   });
 
   test("says that it cannot be read, and reads it again", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left, /\/v1\/tenants\/billing/] });
+    const page = await browser.page({ size: "phone", provoked: [/\/v1\/tenants\/billing/] });
     await signedIn(page, server.url);
     await page.route("**/v1/tenants/billing", (route) => route.abort());
     await page.goto(`${server.url}/plan`);
@@ -271,7 +270,7 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
 
 describe.skipIf(noBrowser !== null)("the account", () => {
   test("gets another password, and every session but this one ends", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left, /^400: .*\/password$/] });
+    const page = await browser.page({ size: "phone", provoked: [/^400: .*\/password$/] });
     const { id, password } = await signedIn(page, server.url);
     const other = await logIn(server.url, id, password);
     await page.goto(`${server.url}/plan`);
@@ -294,7 +293,7 @@ describe.skipIf(noBrowser !== null)("the account", () => {
   });
 
   test("keeps its session when a request of before the change is refused after it", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left, /^401: /] });
+    const page = await browser.page({ size: "desktop", provoked: [/^401: /] });
     const { password, token } = await signedIn(page, server.url);
     await page.goto(`${server.url}/plan`);
     await seeText(page, "Your plan");
@@ -327,7 +326,7 @@ describe.skipIf(noBrowser !== null)("the account", () => {
   });
 
   test.each(["desktop", "phone"] as const)("shows who did what with it, and from where, on a %s", async (size) => {
-    const page = await browser.page({ size, provoked: [left] });
+    const page = await browser.page({ size });
     const { token } = await signedIn(page, server.url);
     const webhooks = [{ webhook_url: "https://shop.example/a-long-path/that/breaks/on/a/phone?token=s3cret" }];
     await ask(`${server.url}/v1/tenants/webhooks`, "PUT", token, webhooks);
@@ -343,7 +342,7 @@ describe.skipIf(noBrowser !== null)("the account", () => {
   });
 
   test("is deleted once its name was typed", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     const { id, password } = await startFreeAccount(page, server.url);
     await press(page, "Send it from here");
     await seeText(page, "Received");

@@ -4,7 +4,7 @@ import { startReceiver } from "../support/receiver.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { follow, left, press, seeText } from "./visitor.ts";
+import { follow, press, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -257,7 +257,7 @@ async function open({ size, path = "", provoked = [] }: Opened) {
   const hook = `/hook-${opened}`;
   const account = await openAccount(server.url);
   await account.setWebhooks({ webhook_url: receiver.url + hook });
-  const page: Page = await browser.page({ size, provoked: [left, ...provoked] });
+  const page: Page = await browser.page({ size, provoked });
   await account.signIn(page);
   await page.goto(`${server.url}/replays${path}`);
   await page.getByText("Live", { exact: true }).waitFor();

@@ -3,18 +3,7 @@ import type { Page } from "playwright-core";
 import { until } from "../support/api-server.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
-import {
-  ask,
-  left,
-  logIn,
-  press,
-  seeHeading,
-  seeText,
-  signedIn,
-  signIn,
-  startFreeAccount,
-  tokenOf,
-} from "./visitor.ts";
+import { ask, logIn, press, seeHeading, seeText, signedIn, signIn, startFreeAccount, tokenOf } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -24,7 +13,7 @@ const refused = /^401: /;
 
 describe.skipIf(noBrowser !== null)("a session", () => {
   test("has its token in the tab alone: in no URL, no cookie, no storage that outlives the tab", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     const urls: string[] = [];
     page.on("request", (request) => urls.push(request.url()));
     const { password } = await startFreeAccount(page, server.url);
@@ -43,7 +32,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("is that of a new tab too, at the view that was asked for, for as long as any tab has it", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     const { token } = await signedIn(page, server.url);
     await page.goto(`${server.url}/events`);
     await seeHeading(page, "Events");
@@ -74,7 +63,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("that is signed out is so in every tab of the account, also for the tab that is opened next", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
+    const page = await browser.page({ size: "desktop", provoked: [refused] });
     const { id, password, token } = await signedIn(page, server.url);
     await page.goto(server.url);
     await seeHeading(page, "Overview");
@@ -94,14 +83,14 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("goes on after a reload", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     await startFreeAccount(page, server.url);
     await page.reload();
     await seeHeading(page, "Send your first event");
   });
 
   test("that has ended says so, and one is at the same view after signing in again", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left, refused] });
+    const page = await browser.page({ size: "phone", provoked: [refused] });
     const { id, password } = await startFreeAccount(page, server.url);
     await page.goto(`${server.url}/keys`);
     await seeHeading(page, "API keys");
@@ -114,7 +103,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("that has ended in several tabs goes on in all of them after signing in once, without typing the id", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
+    const page = await browser.page({ size: "desktop", provoked: [refused] });
     const { id, password } = await startFreeAccount(page, server.url);
     const [second, stranger] = [await page.context().newPage(), await page.context().newPage()];
     await second.goto(`${server.url}/events`);
@@ -139,7 +128,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("ends when its two hours are over and nobody used the tab", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
+    const page = await browser.page({ size: "desktop", provoked: [refused] });
     await page.clock.install();
     await startFreeAccount(page, server.url);
     const renewals = countRenewals(page);
@@ -152,7 +141,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("that ran out in a tab that was asleep says so when it is opened again", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await startFreeAccount(page, server.url);
     await page.clock.install({ time: Date.now() + 3 * 60 * 60 * 1000 });
     await page.reload();
@@ -160,7 +149,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("is renewed while the tab is used, from its second hour on", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await page.clock.install();
     await startFreeAccount(page, server.url);
     const renewals = countRenewals(page);
@@ -192,7 +181,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("that was renewed for a day says when it ends, and asks no more", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left, /^401: .*\/auth\/refresh$/] });
+    const page = await browser.page({ size: "phone", provoked: [/^401: .*\/auth\/refresh$/] });
     await page.clock.install();
     await startFreeAccount(page, server.url);
     const renewals = countRenewals(page);
@@ -213,7 +202,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("that is signed out while it is renewed stays signed out", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
+    const page = await browser.page({ size: "desktop", provoked: [refused] });
     await page.clock.install();
     await startFreeAccount(page, server.url);
     let answer = () => {};
@@ -239,7 +228,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test("is over at the server too once one has signed out", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
+    const page = await browser.page({ size: "desktop", provoked: [refused] });
     await startFreeAccount(page, server.url);
     const token = await tokenOf(page);
     await press(page, "Sign out");
@@ -251,7 +240,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
   });
 
   test.each([-26, 26])("holds on a machine whose clock is %i hours off", async (hours) => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await page.clock.install({ time: Date.now() + hours * 60 * 60 * 1000 });
     await startFreeAccount(page, server.url);
     const renewals = countRenewals(page);

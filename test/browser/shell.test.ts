@@ -2,14 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { left, press, seeHeading, seePath, seeText } from "./visitor.ts";
+import { press, seeHeading, seePath, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
 
 describe.skipIf(noBrowser !== null)("the frame around every view", () => {
   test("has on a phone what its bar has no room for, as rows of a sheet", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     await (await openAccount(server.url)).signIn(page);
     await page.goto(server.url);
     await press(page, "More");
@@ -50,7 +50,7 @@ describe.skipIf(noBrowser !== null)("the frame around every view", () => {
   });
 
   test("is skipped by one key, left out on paper, and keeps what has a meaning in colours of the system", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     const account = await openAccount(server.url);
     await account.ingest({ n: 1 });
     await account.signIn(page);
@@ -74,7 +74,7 @@ describe.skipIf(noBrowser !== null)("the frame around every view", () => {
   });
 
   test("keeps its lines: one width, text on one baseline, hints in a plain weight", async () => {
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await (await openAccount(server.url)).signIn(page);
     await page.setViewportSize({ width: 1600, height: 900 });
     const widths: number[] = [];
@@ -112,7 +112,7 @@ describe.skipIf(noBrowser !== null)("the frame around every view", () => {
   });
 
   test("is there for a path that there is not, and for whoever is not signed in as well", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+    const page = await browser.page({ size: "phone" });
     expect((await page.goto(`${server.url}/nothing/here`))?.status()).toBe(404);
     await seeHeading(page, "Nothing here");
     await browser.inspect(page, "nowhere");
@@ -126,7 +126,7 @@ describe.skipIf(noBrowser !== null)("the frame around every view", () => {
   });
 
   test("is one press away from the API reference, which is dark where the dashboard is", async () => {
-    const page = await browser.page({ size: "desktop", scheme: "dark", provoked: [left] });
+    const page = await browser.page({ size: "desktop", scheme: "dark" });
     await page.goto(`${server.url}/docs`);
     await page.getByRole("heading", { name: /Postrider/ }).waitFor();
     const ground = "getComputedStyle(document.documentElement).backgroundColor";

@@ -4,7 +4,7 @@ import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
 import { installStreamMeter, type Reading, readMeter, resetMeter, untilMessages } from "./stream-meter.ts";
-import { ask, follow, left, seeHeading } from "./visitor.ts";
+import { ask, follow, seeHeading } from "./visitor.ts";
 
 /**
  * The dashboard while 5,000 messages a second arrive on its stream. They are the server's own: an account whose webhook is
@@ -29,7 +29,7 @@ describe.skipIf(noBrowser !== null)("5,000 messages a second", () => {
   ])("leave $view responsive and its memory flat", async ({ view, path, heading }) => {
     const account = await openLargeAccount();
     await account.ingest({ n: 0 });
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await installStreamMeter(page);
     await account.signIn(page);
     await page.goto(server.url + path);

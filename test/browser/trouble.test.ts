@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { left, seeHeading } from "./visitor.ts";
+import { seeHeading } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -27,7 +27,7 @@ describe.skipIf(noBrowser !== null)("a view whose reading fails", () => {
   ])("says why in the server's words and reads again when asked: $title", async ({ path, title }) => {
     const account = await openAccount(server.url);
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "desktop", provoked: [left, /^50[03]: /] });
+    const page = await browser.page({ size: "desktop", provoked: [/^50[03]: /] });
     await account.signIn(page);
     let trouble: (typeof troubles)[number] | null = troubles[0];
     await page.route(reads, (route) => {

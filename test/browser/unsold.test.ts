@@ -5,7 +5,7 @@ import { createScriptedIo } from "../support/scripted-io.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { left, seeHeading } from "./visitor.ts";
+import { seeHeading } from "./visitor.ts";
 
 /** Decisions of the operator: where payments are off, nothing speaks of what is not sold. */
 const settings = { POSTRIDER_PAYMENTS: "off" };
@@ -28,7 +28,7 @@ describe.skipIf(noBrowser !== null)("where payments are off", () => {
   test("no page speaks of plans, prices or cards", async () => {
     const account = await openAccount(server.url);
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     const seen: Record<string, string[]> = {};
     const look = async (where: string) => {
       // Addresses are for programs.

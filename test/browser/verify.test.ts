@@ -4,7 +4,7 @@ import { type ReceivedRequest, startReceiver } from "../support/receiver.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { left, press, seeText } from "./visitor.ts";
+import { press, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -105,7 +105,7 @@ describe.skipIf(noBrowser !== null)("how to verify deliveries", () => {
 async function open(size: "desktop" | "phone") {
   const account = await openAccount(server.url);
   await account.setWebhooks({ webhook_url: `${receiver.url}/${account.id}` });
-  const page = await browser.page({ size, provoked: [left], permissions: ["clipboard-read", "clipboard-write"] });
+  const page = await browser.page({ size, permissions: ["clipboard-read", "clipboard-write"] });
   await account.signIn(page);
   await page.goto(`${server.url}/webhooks#verify`);
   await page.getByRole("heading", { name: "Check a delivery" }).waitFor();

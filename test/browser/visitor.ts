@@ -4,9 +4,6 @@ import { call } from "../../src/cli/http-client.ts";
 
 /** What people do on the pages of the dashboard, and what they see there. */
 
-/** A page that leaves takes its requests along. */
-export const left = /ERR_ABORTED/;
-
 export const seeHeading = (page: Page, name: string) => page.getByRole("heading", { name, exact: true }).waitFor();
 
 export const seeText = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();

@@ -5,7 +5,7 @@ import { focused, row, see } from "./event-list.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { ask, follow, left, press, seeHeading, seeText } from "./visitor.ts";
+import { ask, follow, press, seeHeading, seeText } from "./visitor.ts";
 
 const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "1h" });
 const browser = openBrowser(server.url);
@@ -219,7 +219,7 @@ async function open({
   await account.setWebhooks({ webhook_url: hook, name: "Shop" });
   const [webhook] = await account.get<{ id: string }[]>("/v1/tenants/webhooks");
   const id = webhook?.id ?? "";
-  const page = await browser.page({ size: "desktop", ...look, provoked: [left, ...(look.provoked ?? [])] });
+  const page = await browser.page({ size: "desktop", ...look, provoked: look.provoked ?? [] });
   await account.signIn(page);
   await page.goto(`${server.url}/webhooks/${id}`);
   await seeHeading(page, "Shop");

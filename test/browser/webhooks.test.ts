@@ -4,7 +4,7 @@ import { startReceiver } from "../support/receiver.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { ask, follow, left, pay, press, seeText } from "./visitor.ts";
+import { ask, follow, pay, press, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -226,7 +226,7 @@ interface Opened {
 async function open({ size, webhook, name = "", provoked = [] }: Opened): Promise<{ page: Page; account: Account }> {
   const account = await openAccount(server.url);
   if (webhook !== undefined) await account.setWebhooks({ webhook_url: receiver.url + webhook, name });
-  const page = await browser.page({ size, provoked: [left, ...provoked] });
+  const page = await browser.page({ size, provoked });
   await account.signIn(page);
   await page.goto(`${server.url}/webhooks`);
   await page.getByText(/\d of 1 on the free plan/).waitFor();
@@ -237,7 +237,7 @@ async function open({ size, webhook, name = "", provoked = [] }: Opened): Promis
 /** A paid account, whose plan has room for two webhooks. */
 async function openBusiness(): Promise<{ page: Page; account: Account }> {
   const account = await openAccount(server.url);
-  const page = await browser.page({ size: "desktop", provoked: [left] });
+  const page = await browser.page({ size: "desktop" });
   const upgrade = { tier: "business", email: `${account.id}@example.com`, password: "A stamp for 1 letter!" };
   const { json } = await ask(`${server.url}/v1/tenants/upgrade`, "POST", account.jwt, upgrade);
   await page.goto(String(json.payment_url));

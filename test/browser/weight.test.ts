@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { left, seeHeading } from "./visitor.ts";
+import { seeHeading } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -19,7 +19,7 @@ describe.skipIf(noBrowser !== null)("the dashboard", () => {
   test("weighs at most 125 KB compressed, all views together", async () => {
     const account = await openAccount(server.url);
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const page = await browser.page({ size: "desktop" });
     await account.signIn(page);
     await page.goto(server.url);
     for (const view of views) {
@@ -52,7 +52,7 @@ describe.skipIf(noBrowser !== null)("the dashboard", () => {
 
 /** In ms since the navigation began, in a browser that has nothing of it yet. */
 async function firstPaint(account: Account | null): Promise<number> {
-  const page = await browser.page({ size: "desktop", provoked: [left] });
+  const page = await browser.page({ size: "desktop" });
   await account?.signIn(page);
   await page.goto(server.url);
   return Math.round(await page.evaluate<number>(contentfulPaint));
