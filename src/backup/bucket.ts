@@ -1,6 +1,6 @@
 import type { S3Access } from "../backup-settings.ts";
 import { StartupError } from "../domain/errors.ts";
-import { messageOf } from "../lib/error-message.ts";
+import { codeOf, messageOf } from "../lib/error-message.ts";
 import { type Staging, stage } from "./folder.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 
@@ -109,7 +109,7 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
 
 /** Worded by error code, because S3's own messages are not written for this audience. */
 function failure(error: unknown, what: string, endpoint: string | null): unknown {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = codeOf(error);
   if (error instanceof StartupError) return error;
   const remedies: Readonly<Record<string, string>> = {
     NoSuchKey: "there is no such backup. Try: the folder above it, whose newest one is then meant",

@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import { createZstdDecompress } from "node:zlib";
+import { codeOf } from "../lib/error-message.ts";
 
 /** Each is a separate zstd frame; every program that reads zstd reads consecutive frames one after the other. */
 const frameBytes = 2 ** 20;
@@ -50,7 +51,7 @@ export async function* decompress(source: AsyncIterable<Uint8Array>): AsyncGener
 
 /** Rewords errors that the library states in terms of its format. Errors from the source are passed on unchanged. */
 function inWords(error: unknown): unknown {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = codeOf(error);
   if (!code.startsWith("ZSTD_")) return error;
   const isOther = code === "ZSTD_error_prefix_unknown";
   return new Error(isOther ? "postrider backup did not write it" : "it is damaged", { cause: error });

@@ -3,7 +3,7 @@ import { mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { StartupError } from "../domain/errors.ts";
 import { isDiskFull } from "../lib/disk-full.ts";
-import { messageOf } from "../lib/error-message.ts";
+import { codeOf, messageOf } from "../lib/error-message.ts";
 import { syncFolder } from "../private-files.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 import { checkRoom } from "./room.ts";
@@ -102,7 +102,7 @@ function listFolder(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    if (codeOf(error) === "ENOENT") return [];
     throw new StartupError(`The folder ${folder} cannot be read (${messageOf(error)}). Try: check its permissions.`);
   }
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { operatorTokenFile, readServerFile } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import type { Whereabouts } from "../home.ts";
-import { messageOf } from "../lib/error-message.ts";
+import { codeOf, messageOf } from "../lib/error-message.ts";
 import { operatorUserHeader } from "../operator/user-header.ts";
 import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
@@ -71,7 +71,7 @@ function isAlive({ pid }: Whereabouts): boolean {
     return true;
   } catch (error) {
     // The process is alive, and belongs to another user.
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    return codeOf(error) === "EPERM";
   }
 }
 
@@ -87,8 +87,7 @@ function readToken(dataDir: string): string {
 /** "All interfaces" can be listened on everywhere, but not dialled everywhere. */
 export const dialable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 
-const isRefused = (error: unknown) =>
-  error instanceof Error && "code" in error && (error.code === "ECONNREFUSED" || error.code === "ConnectionRefused");
+const isRefused = (error: unknown) => ["ECONNREFUSED", "ConnectionRefused"].includes(codeOf(error));
 
 function refusalOf({ status, json }: Answer): StartupError {
   const { message, code } = (json ?? {}) as { message?: unknown; code?: unknown };

@@ -1,5 +1,5 @@
 import { StartupError } from "../domain/errors.ts";
-import { messageOf } from "../lib/error-message.ts";
+import { codeOf, messageOf } from "../lib/error-message.ts";
 
 /** Why the system lets nobody listen somewhere. It can be passed from a thread. */
 export interface ListenFault {
@@ -9,7 +9,7 @@ export interface ListenFault {
 }
 
 export const listenFaultOf = (error: unknown): ListenFault => ({
-  code: error instanceof Error && "code" in error ? String(error.code) : "",
+  code: codeOf(error),
   message: messageOf(error),
 });
 

@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { messageOf } from "./error-message.ts";
+import { codeOf, messageOf } from "./error-message.ts";
 
 /** A certificate chain and its private key, in PEM. */
 export interface CertificatePair {
@@ -22,8 +22,7 @@ export function describePair({ cert, key }: CertificatePair): { subject: string;
 const refusals = /CERT|LEAF_SIGNATURE|^INVALID_(?:CA|PURPOSE)$|^PATH_LENGTH_EXCEEDED$/;
 
 /** Whether a TLS client has refused the server's certificate; it does so before it sends anything of what it is for. */
-export const isCertificateRefused = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && refusals.test(String(error.code));
+export const isCertificateRefused = (error: unknown): boolean => refusals.test(codeOf(error));
 
 function parse<T>(what: string, read: () => T): T {
   try {

@@ -1,6 +1,10 @@
 /** What went wrong, in the words of whatever was thrown: for logs and for operators. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
+/** The code of an error of the system, the runtime or a library, such as `ENOENT`; empty for whatever has none. */
+export const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+
 /** As `messageOf`, with the stack: for the log of what is a bug. */
 export const stackOf = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { codeOf } from "../../lib/error-message.ts";
 import { version } from "../../version.ts";
 
 /** What came back, before it is interpreted. */
@@ -145,6 +146,3 @@ function explain(error: unknown, timedOut: boolean, timeoutMs: number): string {
   const code = codeOf(error);
   return `The connection to Paystack failed${code === "" ? "" : ` (${code})`}`;
 }
-
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";

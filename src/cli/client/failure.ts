@@ -2,6 +2,7 @@ import { isDistrust, readFailure } from "../../delivery/network/no-response.ts";
 import { StartupError } from "../../domain/errors.ts";
 import type { NoResponseCause } from "../../domain/failure.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { codeOf } from "../../lib/error-message.ts";
 
 /** A failure that a retry may overcome: no connection, or a server that says "not now". */
 export class TemporaryFailure extends Error {
@@ -67,6 +68,3 @@ const causeWords: Partial<Record<NoResponseCause, string>> = {
 };
 
 const asClause = (words: string) => words.charAt(0).toLowerCase() + words.slice(1);
-
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";

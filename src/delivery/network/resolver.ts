@@ -1,6 +1,7 @@
 import { Resolver as CaresResolver } from "node:dns/promises";
 import { readFileSync } from "node:fs";
 import type { Clock } from "../../lib/clock.ts";
+import { codeOf } from "../../lib/error-message.ts";
 import { LookupError } from "./no-response.ts";
 
 /** Turns host names into addresses. It judges nothing: the address policy judges every address it returns. */
@@ -148,7 +149,7 @@ export function createResolver({ clock, dnsServers = [], hostsFile = systemHosts
 const unknownName = "name does not exist";
 
 function wordsFor(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = codeOf(error);
   if (code === "ENOTFOUND" || code === "ENODATA") return unknownName;
   return code === "ETIMEOUT" ? "name servers did not answer in time" : "name servers failed";
 }

@@ -1,6 +1,7 @@
 import { SQL } from "bun";
 import { type DomainError, unavailable } from "../../domain/errors.ts";
 import { isCertificateRefused } from "../../lib/certificate.ts";
+import { codeOf } from "../../lib/error-message.ts";
 
 /**
  * What a failed call to PostgreSQL means. The question behind it is always whether something may have been written: only a
@@ -78,8 +79,7 @@ export const sqlStateOf = (error: unknown): string | undefined =>
   error instanceof SQL.PostgresError ? error.errno : undefined;
 
 /** A breach of TLS: a handshake that failed, or what came on a connection that was in use. Bun does not say which. */
-export const isTlsBroken = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === "EPROTO";
+export const isTlsBroken = (error: unknown): boolean => codeOf(error) === "EPROTO";
 
 export function faultOf(error: unknown): Fault {
   if (error instanceof DeadlinePassed || error instanceof OutcomeUnknown) return "lost";

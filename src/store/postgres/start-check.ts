@@ -2,7 +2,7 @@ import { lookup } from "node:dns/promises";
 import { StartupError } from "../../domain/errors.ts";
 import { isCertificateRefused } from "../../lib/certificate.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { messageOf } from "../../lib/error-message.ts";
+import { codeOf, messageOf } from "../../lib/error-message.ts";
 import { faultOf, isTlsBroken, sqlStateOf } from "./faults.ts";
 import { createPool, statementTimeoutMs } from "./pool.ts";
 import { whilePassing } from "./until-answered.ts";
@@ -177,7 +177,7 @@ export async function unusable(error: unknown, url: string, setting: string = va
 async function reasonOf(error: unknown, url: string, setting: string): Promise<string> {
   const message = messageOf(error);
   const state = sqlStateOf(error);
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = codeOf(error);
   if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${setting}.`;
   if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${setting}.`;
   if (state === connectionNotTaken)

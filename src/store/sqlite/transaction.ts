@@ -4,6 +4,7 @@ import type { DomainError } from "../../domain/errors.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
+import { codeOf } from "../../lib/error-message.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 
 /**
@@ -185,10 +186,4 @@ export function createTransactions({
   };
 }
 
-/** SQLite's extended error code; empty for any other error. */
-export function errorCode(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "";
-}
-
-const isInputOutputError = (error: unknown) => errorCode(error).startsWith("SQLITE_IOERR");
+const isInputOutputError = (error: unknown) => codeOf(error).startsWith("SQLITE_IOERR");

@@ -2,15 +2,9 @@ import type { Change } from "../../domain/change.ts";
 import { shuttingDown, unavailable } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
+import { codeOf } from "../../lib/error-message.ts";
 import { isDamage, storageDamaged } from "./damage.ts";
-import {
-  createTransactions,
-  errorCode,
-  type Job,
-  type TransactionOptions,
-  UnknownCommit,
-  type Written,
-} from "./transaction.ts";
+import { createTransactions, type Job, type TransactionOptions, UnknownCommit, type Written } from "./transaction.ts";
 
 /**
  * The writer: the only place that commits. Jobs that arrive while a batch is being written go into the next one, so all that
@@ -290,7 +284,7 @@ const laneStopped = () =>
 
 /** Translates what SQLite says about its disk into the errors of the seam; anything else is a defect and passes through. */
 function translate(error: unknown): unknown {
-  const code = errorCode(error);
+  const code = codeOf(error);
   if (isDiskFull(error)) {
     return unavailable("The server's disk is full; retry later.", "storage_full", storageRetrySeconds);
   }
