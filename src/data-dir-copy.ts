@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { lockFile, takeLock } from "./data-dir.ts";
+import { takeLock } from "./data-dir.ts";
 import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
+import { lockFile } from "./folder-lock.ts";
 import { markPending, writeHeld } from "./held-file.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { readPrivate, syncFolder } from "./private-files.ts";

@@ -1,9 +1,9 @@
-import { Database } from "bun:sqlite";
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, lstatSync, mkdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
+import { type FolderLock, isLocked, lockFile, lockFolder } from "./folder-lock.ts";
 import { failPendingFile, failsPending, heldFile, markPending, readHeld, writeHeld } from "./held-file.ts";
 import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
@@ -35,7 +35,7 @@ import { isMovedAway } from "./store/sqlite/look.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
 export { operatorTokenFile };
-export const lockFile = "lock.db";
+
 const serverFile = "server.json";
 const nodeFile = "node.json";
 const backupsFile = "backups.json";
@@ -266,51 +266,17 @@ function writeOperatorToken(folder: string): string {
 
 const newOperatorToken = () => operatorTokenFrom(randomBytes(operatorTokenDigits / 2).toString("hex"));
 
-/**
- * Ensures one server per folder. An exclusive transaction on a separate database is a lock of the operating system: it
- * goes with the process, even on `kill -9`.
- */
-export function takeLock(path: string): Database {
-  let lock: Database | null = null;
+/** Ensures one server per folder. @throws DataDirInUse, or StartupError with what to do */
+export function takeLock(path: string): FolderLock {
   try {
-    lock = new Database(join(path, lockFile), { create: true });
-    chmodSync(join(path, lockFile), 0o600);
-    lock.run("pragma busy_timeout = 0");
-    // Nothing is ever written to it, and a journal next to it would not fit on a full disk.
-    lock.run("pragma journal_mode = memory");
-    lock.run("begin exclusive");
-    return lock;
+    return lockFolder(path);
   } catch (error) {
-    lock?.close();
-    if (!isBusy(error)) {
-      throw new StartupError(
-        `The data directory ${path} cannot be used (${messageOf(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,
-      );
-    }
-    throw new DataDirInUse(path, readServerFile(path));
+    if (isLocked(error)) throw new DataDirInUse(path, readServerFile(path));
+    throw new StartupError(
+      `The data directory ${path} cannot be used (${messageOf(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,
+    );
   }
 }
-
-/**
- * Whether a server, or a command that must be alone, holds the folder. Unlike a process id, this holds in other containers of
- * the machine, too. Nothing is created or changed.
- */
-export function isInUse(folder: string): boolean {
-  let lock: Database | null = null;
-  try {
-    lock = new Database(join(resolve(folder), lockFile), { readonly: true });
-    lock.run("pragma busy_timeout = 0");
-    lock.query("select 1 from sqlite_master").get();
-    return false;
-  } catch (error) {
-    return isBusy(error);
-  } finally {
-    lock?.close();
-  }
-}
-
-const isBusy = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 
 /** What the server that runs on this folder said about itself; null when there is none. */
 export function readServerFile(folder: string): Whereabouts | null {
