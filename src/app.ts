@@ -489,7 +489,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       ...{ config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing, backups },
       ...{ nodeName, keyRotation, mail, pauses, hub, answers, avoidNodes, warn },
       isSuccessor: (deps.reception ?? null) !== null,
-      ...{ descriptors: machine.descriptors, threads },
+      threads,
+      descriptors: machine.descriptors,
       disk: machine.disk,
       unwritten: [engine, keyUse, strangers, resets],
       onStopping() {

@@ -50,19 +50,14 @@ export function createThreads(accepting: { begin(): void; end(): void }): Thread
       begin();
       const thread = startWorker(script, options);
       // Whichever comes first: a thread that fails as it starts never opens.
-      const started = once(end);
-      for (const event of ["open", "error", "close"] as const) thread.addEventListener(event, started, { once: true });
+      const starts = new AbortController();
+      starts.signal.addEventListener("abort", end);
+      const { signal } = starts;
+      for (const event of ["open", "error", "close"] as const) {
+        thread.addEventListener(event, () => starts.abort(), { signal });
+      }
       return thread;
     },
     release: reserve.release,
-  };
-}
-
-function once(run: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    run();
   };
 }
