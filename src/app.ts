@@ -375,9 +375,12 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   });
 
   const readiness = createReadiness({ store, lease, hasRoom, clock });
+  const isSuccessor = (deps.reception ?? null) !== null;
   const { host, healthPort } = config;
   const beacon =
-    healthPort === null ? null : createHealthBeacon({ host, port: healthPort, readiness, clock, startThread });
+    healthPort === null
+      ? null
+      : createHealthBeacon({ host, port: healthPort, isSuccessor, readiness, clock, startThread });
 
   const storageBytes = createStorageBytes({ store, clock });
   const dashboard = findDashboard();
@@ -488,7 +491,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...createLifecycle({
       ...{ config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing, backups },
       ...{ nodeName, keyRotation, mail, pauses, hub, answers, avoidNodes, warn },
-      isSuccessor: (deps.reception ?? null) !== null,
+      isSuccessor,
       threads,
       descriptors: machine.descriptors,
       disk: machine.disk,

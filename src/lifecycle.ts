@@ -59,7 +59,7 @@ export interface LifecycleDeps {
   nodeName: string;
   /** Its predecessor has the same name, and lives on for a while. */
   isSuccessor: boolean;
-  server: Pick<Server, "listen" | "turnAway" | "sendElsewhere" | "underWay" | "stop">;
+  server: Pick<Server, "listen" | "alsoGuard" | "turnAway" | "sendElsewhere" | "underWay" | "stop">;
   address: ServerAddress;
   beacon: HealthBeacon | null;
   engine: Engine;
@@ -118,6 +118,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     avoidNodes();
     if (beacon) {
       const probes = await beacon.start();
+      server.alsoGuard(probes);
       address.answersProbesOn(probes);
       log.write("info", "server.probes", { host: config.host, port: probes });
     }

@@ -26,6 +26,8 @@ export interface Server
   listen(): Promise<number>;
   /** The last moment: from now on requests are turned away. */
   turnAway(): void;
+  /** The health probes have a port of their own. A flood of connections there takes the same descriptors as one here. */
+  alsoGuard(port: number): void;
   /** A successor is about to take the port: from now on each answer is the last one on its connection. */
   sendElsewhere(): void;
 }
@@ -109,8 +111,9 @@ export function createServer(deps: ServerDeps): Server {
     pause,
     onMoving: (now) => (changesListener = now),
   });
+  const otherPorts: number[] = [];
   const shedder = createConnectionShedder({
-    port: () => api.server?.port ?? 0,
+    ports: () => [api.server?.port ?? 0, ...otherPorts],
     closeIdle: () => api.server?.closeIdleConnections() ?? 0,
   });
 
@@ -129,6 +132,10 @@ export function createServer(deps: ServerDeps): Server {
     },
     turnAway() {
       draining = true;
+    },
+    alsoGuard(port) {
+      otherPorts.push(port);
+      pause.learn(port);
     },
     sendElsewhere() {
       isSucceeded = true;

@@ -1,5 +1,5 @@
 import { ptr } from "bun:ffi";
-import { readdirSync } from "node:fs";
+import { openDescriptors } from "../lib/descriptors.ts";
 import { portOf, type SocketCalls, socketCalls } from "../lib/socket-calls.ts";
 
 /**
@@ -21,8 +21,8 @@ export interface ConnectionShedder {
 }
 
 export interface ShedderOptions {
-  /** The port that the server listens on. */
-  port(): number;
+  /** The ports that the server listens on. */
+  ports(): readonly number[];
   /** Closes the connections between two requests. @returns their number */
   closeIdle(): number;
   /** @default stalledAfterMs */
@@ -33,7 +33,7 @@ export interface ShedderOptions {
 const stalledAfterMs = 2000;
 
 export function createConnectionShedder({
-  port,
+  ports,
   closeIdle,
   stalledMs = stalledAfterMs,
 }: ShedderOptions): ConnectionShedder {
@@ -41,16 +41,16 @@ export function createConnectionShedder({
     shed(count) {
       if (count <= 0) return 0;
       const calls = socketCalls();
-      const closed = calls ? shutDown(calls, port(), count, stalledMs) : 0;
+      const closed = calls ? shutDown(calls, ports(), count, stalledMs) : 0;
       return closed < count ? closed + closeIdle() : closed;
     },
   };
 }
 
-function shutDown(calls: SocketCalls, port: number, count: number, stalledMs: number): number {
+function shutDown(calls: SocketCalls, ports: readonly number[], count: number, stalledMs: number): number {
   const found: Connection[] = [];
-  for (const name of readdirSync("/proc/self/fd")) {
-    const connection = look(calls, Number(name), port);
+  for (const descriptor of openDescriptors()) {
+    const connection = look(calls, descriptor, ports);
     if (connection) found.push(connection);
   }
   const silent = found.filter(({ received }) => received === 0);
@@ -62,7 +62,7 @@ function shutDown(calls: SocketCalls, port: number, count: number, stalledMs: nu
   for (const { descriptor } of [...silent.sort(longestFirst), ...stalled.sort(longestFirst)]) {
     if (closed >= count) break;
     // Another thread may have closed a descriptor of its own meanwhile, and its number may have been reused.
-    if (look(calls, descriptor, port) && calls.shutdown(descriptor, bothWays) === 0) closed += 1;
+    if (look(calls, descriptor, ports) && calls.shutdown(descriptor, bothWays) === 0) closed += 1;
   }
   return closed;
 }
@@ -89,9 +89,10 @@ const offsets = { state: 0, lastDataSent: 44, lastDataReceived: 52, bytesAcked: 
 const info = new DataView(new ArrayBuffer(infoBytes));
 const length = new Uint32Array(1);
 
-/** A connection that a client opened to this port; null for anything else that a descriptor can be. */
-function look(calls: SocketCalls, descriptor: number, port: number): Connection | null {
-  if (portOf(calls, descriptor) !== port) return null;
+/** A connection that a client opened to one of these ports; null for anything else that a descriptor can be. */
+function look(calls: SocketCalls, descriptor: number, ports: readonly number[]): Connection | null {
+  const port = portOf(calls, descriptor);
+  if (port === null || !ports.includes(port)) return null;
   length[0] = infoBytes;
   if (calls.getsockopt(descriptor, tcp, tcpInfo, ptr(info.buffer as ArrayBuffer), ptr(length)) !== 0) return null;
   if ((length[0] ?? 0) < infoBytes || info.getUint8(offsets.state) !== established) return null;

@@ -25,6 +25,8 @@ export interface HealthBeacon {
 export interface HealthBeaconDeps {
   host: string;
   port: number;
+  /** True: the server before this one may still be giving up the port. */
+  isSuccessor: boolean;
   readiness: Readiness;
   clock: Clock;
   startThread: StartThread;
@@ -38,6 +40,7 @@ export const readinessStates = ["unknown", "ready", "storage_full", "storage_una
 export interface HealthOpening {
   readonly host: string;
   readonly port: number;
+  readonly isSuccessor: boolean;
   readonly shared: SharedArrayBuffer;
 }
 
@@ -45,7 +48,14 @@ export type HealthOpened = { port: number } | { fault: ListenFault };
 
 const beatMs = 250;
 
-export function createHealthBeacon({ host, port, readiness, clock, startThread }: HealthBeaconDeps): HealthBeacon {
+export function createHealthBeacon({
+  host,
+  port,
+  isSuccessor,
+  readiness,
+  clock,
+  startThread,
+}: HealthBeaconDeps): HealthBeacon {
   const shared = new SharedArrayBuffer(8);
   const cells = new Int32Array(shared);
   let worker: Thread | null = null;
@@ -69,7 +79,7 @@ export function createHealthBeacon({ host, port, readiness, clock, startThread }
     start() {
       const started = startThread(new URL("./health-worker.ts", import.meta.url));
       worker = started;
-      started.postMessage({ host, port, shared } satisfies HealthOpening);
+      started.postMessage({ host, port, isSuccessor, shared } satisfies HealthOpening);
       return new Promise((resolve, reject) => {
         const refuse = (fault: ListenFault) =>
           reject(cannotListen("The health probes", { host, port, setting: "POSTRIDER_HEALTH_PORT" }, fault));

@@ -14,7 +14,7 @@ const deadAfterMs = 60_000;
 
 self.onmessage = ({ data }: MessageEvent<HealthOpening>) => self.postMessage(open(data));
 
-function open({ host, port, shared }: HealthOpening): HealthOpened {
+function open({ host, port, isSuccessor, shared }: HealthOpening): HealthOpened {
   const cells = new Int32Array(shared);
   let beats = 0;
   let beatAt = systemClock.monotonicMs();
@@ -38,15 +38,17 @@ function open({ host, port, shared }: HealthOpening): HealthOpened {
   }
 
   try {
+    if (port !== 0 && !isSuccessor) refuseSharing(host, port);
     const server = Bun.serve({
       hostname: host,
       port,
+      reusePort: true,
       development: false,
       fetch: (request) => {
         const path = /^[^:]+:\/\/[^/]*([^?#]*)/.exec(request.url)?.[1];
         if (path === "/readyz") return answer(notReady());
         if (path === "/healthz") return answer(silentMs() > deadAfterMs ? blocked() : null);
-        return errorResponse(notFound("This port serves only /healthz and /readyz.", "unknown_path"));
+        return answer(notFound("This port serves only /healthz and /readyz.", "unknown_path"));
       },
     });
     return { port: server.port ?? port };
@@ -55,8 +57,18 @@ function open({ host, port, shared }: HealthOpening): HealthOpened {
   }
 }
 
-const answer = (refusal: DomainError | null): Response =>
-  refusal === null ? Response.json({ status: "ok" }, { headers: securityHeaders }) : errorResponse(refusal);
+/** A listener that shares its port would also share it with a server that has it for something else. @throws when it is taken */
+function refuseSharing(hostname: string, port: number): void {
+  Bun.listen({ hostname, port, socket: { data() {} } }).stop(true);
+}
+
+/** The last one on its connection: only connections without an answer can be closed when descriptors run short. */
+function answer(refusal: DomainError | null): Response {
+  const response =
+    refusal === null ? Response.json({ status: "ok" }, { headers: securityHeaders }) : errorResponse(refusal);
+  response.headers.set("Connection", "close");
+  return response;
+}
 
 const blocked = () => unavailable("The server is stuck: it is waiting for the disk or the CPU.", "server_blocked", 5);
 

@@ -7,7 +7,7 @@ export interface ListenerPause {
   reason(): PauseReason;
   /** Closes a listener cleanly: the runtime must find it under its descriptor. */
   whileClosing<T>(close: () => T): T;
-  /** To be called when a listener has started on this port. */
+  /** To be called when a listener has started on this port, in any thread. */
   learn(port: number): void;
 }
 
@@ -19,7 +19,8 @@ export interface PauseReason {
 /** Descriptors. */
 interface Place {
   readonly listener: number;
-  /** A socket with the listener's address that does not listen. */
+  readonly port: number;
+  /** A socket that does not listen: with the listener's address, if that may be shared. */
   readonly standIn: number;
   /** Holds the listener's socket during a pause. */
   readonly holder: number;
@@ -36,7 +37,7 @@ export function createListenerPause(): ListenerPause {
 }
 
 function createSystemPause(calls: SocketCalls): ListenerPause {
-  let port = 0;
+  const ports = new Set<number>();
   /** Everything needed is opened beforehand: in a flood there may be no descriptor left. */
   let places: Place[] = [];
   let paused: readonly Place[] = [];
@@ -47,15 +48,20 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
       calls.close(standIn);
       calls.close(holder);
     }
-    places = [...findListeners(calls, port)].flatMap(placeOf);
+    places = [...ports].flatMap((port) =>
+      [...findListeners(calls, port)].flatMap((listener) => placeOf(listener, port)),
+    );
   }
 
-  /** If the system refuses, there is no pause. */
-  function placeOf(listener: number): Place[] {
-    const standIn = boundLike(calls, listener);
-    if (standIn === null) return [];
+  /**
+   * If the system refuses, there is no pause. A listener that shares its port is the server's own, which may be asked for its
+   * address during a pause; nobody asks the one for health probes.
+   */
+  function placeOf(listener: number, port: number): Place[] {
+    const standIn = boundLike(calls, listener) ?? openSocket(calls);
+    if (standIn < 0) return [];
     const holder = openSocket(calls);
-    if (holder >= 0) return [{ listener, standIn, holder }];
+    if (holder >= 0) return [{ listener, port, standIn, holder }];
     calls.close(standIn);
     return [];
   }
@@ -63,7 +69,7 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
   function pause() {
     if (paused.length > 0) return;
     // A listener closed unnoticed has left its number to some other descriptor.
-    paused = places.filter(({ listener }) => isListening(calls, listener, port));
+    paused = places.filter(({ listener, port }) => isListening(calls, listener, port));
     for (const { listener, standIn, holder } of paused) {
       calls.dup3(listener, holder, closeOnExec);
       calls.dup3(standIn, listener, closeOnExec);
@@ -102,10 +108,7 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
       return reason;
     },
     whileClosing: whileInPlace,
-    learn: (listeningPort) =>
-      whileInPlace(() => {
-        port = listeningPort;
-      }),
+    learn: (port) => whileInPlace(() => void ports.add(port)),
   };
 }
 

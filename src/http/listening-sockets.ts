@@ -1,10 +1,10 @@
 import { ptr } from "bun:ffi";
-import { readdirSync } from "node:fs";
+import { openDescriptors } from "../lib/descriptors.ts";
 import { portOf, type SocketCalls, solSocket } from "../lib/socket-calls.ts";
 
 /** Descriptors of this process's listeners on a port, found lazily: there may be thousands of others. */
 export function* findListeners(calls: SocketCalls, port: number): Generator<number> {
-  for (const name of readdirSync("/proc/self/fd")) if (isListening(calls, Number(name), port)) yield Number(name);
+  for (const descriptor of openDescriptors()) if (isListening(calls, descriptor, port)) yield descriptor;
 }
 
 /** Whether a descriptor belongs to a socket that accepts connections on this port (socket(7), `SO_ACCEPTCONN`). */

@@ -1,4 +1,5 @@
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { codeOf } from "./error-message.ts";
 
 /** Open descriptors (files, sockets) of this process, and how many it may have. */
 export interface Descriptors {
@@ -34,6 +35,19 @@ function descriptorLimit(): number | null {
     // No descriptor is left to read it with.
   }
   return lastKnownLimit;
+}
+
+/**
+ * The numbers of the open descriptors, and of some that have been closed meanwhile. Only for Linux. The folder that lists them
+ * takes a descriptor to read; when none is left for it, every number below the limit is in use.
+ */
+export function openDescriptors(): readonly number[] {
+  try {
+    return readdirSync("/proc/self/fd").map(Number);
+  } catch (error) {
+    if (codeOf(error) !== "EMFILE") return [];
+    return Array.from({ length: descriptorLimit() ?? 0 }, (_, descriptor) => descriptor);
+  }
 }
 
 /** Descriptors held in reserve: released, they let so many files be opened when none is left. */

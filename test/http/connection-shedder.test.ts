@@ -68,7 +68,7 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
 onLinux("connections are closed when descriptors run short", () => {
   const shedder = (stalledMs: number) =>
     createConnectionShedder({
-      port: () => Number(server.port),
+      ports: () => [Number(server.port)],
       closeIdle: () => server.closeIdleConnections(),
       stalledMs,
     });

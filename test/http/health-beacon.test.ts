@@ -16,6 +16,7 @@ async function lit(readiness: () => Promise<DomainError | null>) {
   const beacon = createHealthBeacon({
     host: "127.0.0.1",
     port: 0,
+    isSuccessor: false,
     readiness,
     clock: systemClock,
     startThread: startWorker,
@@ -75,16 +76,22 @@ describe("the probes on a port of their own", () => {
     expect([refused.status, refused.body.code]).toEqual([400, "invalid_webhook_url"]);
   });
 
-  test("that cannot listen stop the start with what to do", async () => {
-    const taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
-    stops.push(() => taken.stop(true));
-    const beacon = createHealthBeacon({
-      ...{ host: "127.0.0.1", port: taken.port ?? 0, readiness: async () => null, clock: systemClock },
-      startThread: startWorker,
-    });
-    stops.push(() => beacon.stop());
-    await expect(beacon.start()).rejects.toThrow(
-      /cannot listen on 127\.0\.0\.1:\d+ \(the port is in use\)\. Try: .*POSTRIDER_HEALTH_PORT/,
-    );
-  });
+  test.each([
+    ["alone", false],
+    ["to share it, as the server itself does", true],
+  ])(
+    "that cannot listen, because another listener has the port %s, stop the start with what to do",
+    async (_, shares) => {
+      const taken = Bun.serve({ hostname: "127.0.0.1", port: 0, reusePort: shares, fetch: () => new Response() });
+      stops.push(() => taken.stop(true));
+      const beacon = createHealthBeacon({
+        ...{ host: "127.0.0.1", port: taken.port ?? 0, isSuccessor: false, readiness: async () => null },
+        ...{ clock: systemClock, startThread: startWorker },
+      });
+      stops.push(() => beacon.stop());
+      await expect(beacon.start()).rejects.toThrow(
+        /cannot listen on 127\.0\.0\.1:\d+ \(the port is in use\)\. Try: .*POSTRIDER_HEALTH_PORT/,
+      );
+    },
+  );
 });
