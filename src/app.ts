@@ -296,7 +296,13 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     isOutbound: ({ tenantId, url }) => !inboxAddresses.isInboxOf(tenantId, url),
   });
   const { dispatcher, deliveries, replayer, pace, failingWebhooks, tell } = engine;
-  store.onChange(createChangeHeeder({ deliveries, hub, answers, signers, failingWebhooks, masterKey: keyRotation }));
+  const testDelivery = createTestDelivery({ signers, headerVault, sender, clock, pace });
+  store.onChange(
+    createChangeHeeder({
+      ...{ deliveries, testDelivery, hub, answers, signers, failingWebhooks },
+      masterKey: keyRotation,
+    }),
+  );
   const avoidNodes = () =>
     network.avoid([...address.ownListeners, ...lease.living().flatMap(({ listener }) => listenersIn(listener))]);
   lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers, failingWebhooks, avoidNodes, log }));
@@ -407,7 +413,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       hub,
       tell,
       maxBodyBytes: config.maxBodyBytes,
-      sendTest: createTestDelivery({ signers, headerVault, sender, clock, pace }),
+      sendTest: testDelivery.send,
       isPaused: () => pauses.isPaused("deliveries"),
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),

@@ -5,6 +5,7 @@ import type { Engine } from "./engine.ts";
 import type { Answers } from "./http/answers.ts";
 import type { KeyRotation } from "./operator/key-rotation.ts";
 import type { Hub } from "./stream/hub.ts";
+import type { TestDelivery } from "./webhooks/test-delivery.ts";
 
 export interface ChangeHeederDeps {
   deliveries: Pick<
@@ -24,6 +25,7 @@ export interface ChangeHeederDeps {
   /** Large answers in progress, which end with the account. */
   answers: Pick<Answers, "closeTenant">;
   signers: Pick<Signers, "forget">;
+  testDelivery: Pick<TestDelivery, "stopTenant">;
   failingWebhooks: Pick<Engine["failingWebhooks"], "stands" | "forget" | "forgetTenant">;
   masterKey: Pick<KeyRotation, "adopt">;
 }
@@ -34,6 +36,7 @@ export function createChangeHeeder({
   hub,
   answers,
   signers,
+  testDelivery,
   failingWebhooks,
   masterKey,
 }: ChangeHeederDeps) {
@@ -41,6 +44,7 @@ export function createChangeHeeder({
     switch (change.kind) {
       case "account_deleted":
         deliveries.stopTenant(change.tenantKey);
+        testDelivery.stopTenant(change.tenantKey);
         hub.closeTenant(change.tenantId);
         answers.closeTenant(change.tenantId);
         signers.forget(change.tenantKey);

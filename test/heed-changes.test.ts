@@ -24,6 +24,7 @@ function setUp() {
     },
     hub: { closeTenant: note("hub.closeTenant"), closeSession: note("hub.closeSession") },
     answers: { closeTenant: note("answers.closeTenant") },
+    testDelivery: { stopTenant: note("testDelivery.stopTenant") },
     signers: { forget: note("signers.forget") },
     failingWebhooks: {
       stands: ({ webhookKey }, { as, at }) => note("failing.stands")(webhookKey, as, at),
@@ -44,6 +45,7 @@ const rows: readonly [Change, readonly string[]][] = [
     { ...tenant, kind: "account_deleted" },
     [
       "deliveries.stopTenant 7",
+      "testDelivery.stopTenant 7",
       "hub.closeTenant t7",
       "answers.closeTenant t7",
       "signers.forget 7",

@@ -5,10 +5,12 @@ import type { Sender } from "../delivery/sender.ts";
 import type { Signers } from "../delivery/signers.ts";
 import { judge } from "../delivery/verdict.ts";
 import type { Attempt, DueDelivery } from "../domain/delivery.ts";
+import { accountGone } from "../domain/standing.ts";
 import { type Tenant, tierInForce } from "../domain/tenant.ts";
 import { limitsOf, type Webhook } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
+import { Interrupter } from "../lib/interruption.ts";
 import type { PreviewedDelivery } from "../store/store.ts";
 
 /** The default payload of a test event. It is signed and sent like any other, and stored nowhere. */
@@ -24,12 +26,24 @@ export interface TestDeliveryDeps {
   pace: Pick<AccountPace, "take">;
 }
 
-/** Sends one signed event to a webhook and returns the outcome; no retry, no record. */
-export function createTestDelivery({ signers, headerVault, sender, clock, pace }: TestDeliveryDeps) {
-  return async function sendTest(
+export interface TestDelivery {
+  /**
+   * Sends one signed event to a webhook and returns the outcome; no retry, no record.
+   * @throws unauthenticated `account_gone` when the account is deleted in the meantime
+   */
+  send(tenant: Tenant, webhook: Webhook, payload?: Uint8Array): Promise<Attempt>;
+  /** Breaks off the tests of an account that is gone. */
+  stopTenant(tenantKey: number): void;
+}
+
+export function createTestDelivery({ signers, headerVault, sender, clock, pace }: TestDeliveryDeps): TestDelivery {
+  const underWay = new Set<{ readonly tenantKey: number; readonly interrupter: Interrupter }>();
+
+  async function send(
     tenant: Tenant,
     webhook: Webhook,
-    payload: Uint8Array = samplePayload,
+    payload: Uint8Array,
+    interrupter: Interrupter,
   ): Promise<Attempt> {
     const now = clock.now();
     const eventSeq = nextEventSeq(0, now);
@@ -57,10 +71,12 @@ export function createTestDelivery({ signers, headerVault, sender, clock, pace }
     const headers = headerVault.open(tenant.id, webhook.sealedHeaders);
     // A test goes out immediately, because somebody is waiting for it; the account's deliveries wait for its token instead.
     pace.take(tenant.key, delivery.tier);
-    const outcome = await sender.send({ delivery, material, headers, now });
+    if (interrupter.aborted) throw accountGone();
+    const outcome = await sender.send({ delivery, material, headers, now }, interrupter);
     const verdict = judge(outcome, webhook.url);
     const failure = verdict.kind === "acknowledged" ? null : verdict.failure;
     if (outcome.kind === "responded") await outcome.body.done;
+    if (interrupter.aborted) throw accountGone();
     return {
       targetWebhook: webhook.url,
       number: 1,
@@ -74,6 +90,21 @@ export function createTestDelivery({ signers, headerVault, sender, clock, pace }
       replayGroupId: null,
       isReplayGroupIdCut: false,
     };
+  }
+
+  return {
+    async send(tenant, webhook, payload = samplePayload) {
+      const test = { tenantKey: tenant.key, interrupter: new Interrupter() };
+      underWay.add(test);
+      try {
+        return await send(tenant, webhook, payload, test.interrupter);
+      } finally {
+        underWay.delete(test);
+      }
+    },
+    stopTenant(tenantKey) {
+      for (const test of underWay) if (test.tenantKey === tenantKey) test.interrupter.abort();
+    },
   };
 }
 

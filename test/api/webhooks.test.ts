@@ -396,6 +396,25 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
     exact: true,
     body: { message: any(String), code: "webhook_not_found" },
   },
+  "of an account that is deleted before the webhook answers, which breaks it off": {
+    section: "rules 4",
+    async request({ server }) {
+      const leaving = await server.account();
+      let isClosed = new Promise<void>(() => {});
+      const silent = hooks.hook((response) => {
+        isClosed = new Promise((resolve) => response.on("close", resolve));
+      });
+      await put(leaving, [{ webhook_url: silent.url }]);
+      const testing = testOf(leaving, (await list(leaving))[0]?.id ?? "");
+      await silent.whenReceived(1);
+      expect((await leaving.delete("/v1/tenants")).status).toBe(204);
+      await isClosed;
+      return testing;
+    },
+    status: 401,
+    exact: true,
+    body: { message: any(String), code: "account_gone" },
+  },
   "the eleventh within a minute": {
     section: "rules 3",
     given: ({ eve }) => Promise.all(Array.from({ length: 8 }, () => testOf(eve, "wh_0"))),

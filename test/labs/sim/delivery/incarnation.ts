@@ -190,7 +190,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
   const { dispatcher, deliveries, replayer, failingWebhooks } = engine;
   const heed = createChangeHeeder({
     ...{ deliveries, hub, signers, failingWebhooks },
-    ...{ answers: { closeTenant: () => {} }, masterKey: { adopt() {} } },
+    ...{ answers: { closeTenant: () => {} }, masterKey: { adopt() {} }, testDelivery: { stopTenant() {} } },
   });
   stored.onChange((change) => {
     if (!life.isDead) heed(change);
