@@ -97,6 +97,12 @@ const defaultNoticeMs = 5000;
 /** How long a connection that came just before the port changed hands has to send its request, and a request to be answered. */
 const stragglerMs = 60;
 
+/**
+ * A stop waits for this long for requests under way. By then nothing else is left to wait for, and a client that sends its body
+ * a few bytes at a time, which needs no account, would otherwise keep the next server from starting.
+ */
+const lastAnswersMs = 1000;
+
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   const { config, clock, log, home, store, lease, server, address, beacon, engine, sender, billing } = deps;
   const { nodeName, isSuccessor, backups, keyRotation, mail, pauses } = deps;
@@ -246,7 +252,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
       const left = await stopWork();
       await noticed;
       server.turnAway();
-      return close(left, server.stop);
+      return close(left, async () => void (await Promise.race([server.stop(), sleep(clock, lastAnswersMs)])));
     },
 
     async handOver(successor) {

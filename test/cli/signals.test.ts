@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createSelfSigned } from "../support/certificates.ts";
+import { connectRaw } from "../support/raw-peer.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 const folders: string[] = [];
@@ -62,6 +63,30 @@ describe("a signal to a server", () => {
       expect(await server.logged("tls.reloaded")).toMatchObject({ subject: expect.stringContaining("second.example") });
       const health = await fetch(`${url}/healthz`, { tls: { rejectUnauthorized: false } });
       expect(health.status).toBe(200);
+    },
+    timeoutMs,
+  );
+});
+
+describe("the end of a server", () => {
+  test(
+    "does not wait for a client that takes its time to send a request",
+    async () => {
+      const server = start(newFolder());
+      const { url } = await server.logged("server.started");
+      const client = await connectRaw(String(url));
+      const head = "HTTP/1.1\r\nHost: localhost\r\n";
+      // Both heads arrive together: once the first is answered, the second request is under way.
+      client.write(`GET /healthz ${head}\r\nPOST /v1/tenants ${head}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`);
+      const trickle = setInterval(() => client.write("1\r\n \r\n"), 20);
+      try {
+        await client.until((said) => said.includes("200 OK"));
+        server.kill("SIGTERM");
+        expect(await server.exited).toBe(0);
+      } finally {
+        clearInterval(trickle);
+        client.socket.destroy();
+      }
     },
     timeoutMs,
   );
