@@ -110,7 +110,7 @@ export function createApi(options: ApiOptions) {
     api.route(
       endpoint.method,
       endpoint.path,
-      ({ request, params, server }) => answer(endpoint, request, params, server),
+      ({ request, params, server }) => answer(endpoint, request, asDecodedByRuntime(params), server),
       { config: {}, parse: "none" },
     );
   }
@@ -141,6 +141,11 @@ export function createApi(options: ApiOptions) {
       };
     }
     return routes;
+  }
+
+  /** The framework has no object when a path has no parameters, and null for one that is not UTF-8; its types deny both. */
+  function asDecodedByRuntime(params: Record<string, string | null> = {}): Record<string, string> {
+    return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, value ?? "\ufffd"]));
   }
 
   /** The first step for every request: it is counted, and may be refused, on any path, before anything else is looked at. */

@@ -146,3 +146,14 @@ describe("an error that nobody has caught", () => {
     await server.stop();
   });
 });
+
+test.each([
+  "/v1/tenants/%ff/status",
+  "/v1/tenants/%ff/status/",
+  "/v1/tenants/%c3%28/jwks.json/",
+  "/v1/tenants/%/status/",
+])("%s, whose part that is an id cannot be decoded, is not found", async (path) => {
+  const { status, body } = await answerTo(local().url, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n`);
+  expect(status).toBe(404);
+  expect(body).toContain('"code":"tenant_not_found"');
+});
