@@ -93,9 +93,10 @@ export function createCharging(deps: ChargingDeps): Charging {
     const times = { lookUpAt: now + minuteMs, resendAt: now + resendPauseMs };
     // This comes first: another server may be sending the charge right now, and that one may be paid.
     if (!(await store.markSent(charge.reference, times, now))) return settle(books, charge);
-    if (!card || card.key !== charge.cardKey || card.processor !== charge.processor) {
+    if (!card || card.processor !== charge.processor) {
       return fail(books, charge, "No card is saved; verify one", null);
     }
+    if (card.key !== charge.cardKey) return fail(books, charge, "Its card was replaced by another one", null);
     if (card.refused) return fail(books, charge, "The card was declined permanently; verify another one", null);
     const { token, email } = cards.open(card, account.id);
     const { reference, amountKobo } = charge;
@@ -312,9 +313,11 @@ function nextLookUpOf(charge: Charge, now: number): number | null {
 }
 
 /** What a failed charge means for its invoice. */
-function consequenceOf({ account, invoices }: Books, charge: Charge, now: number): AfterFailure | null {
+function consequenceOf({ account, card, invoices }: Books, charge: Charge, now: number): AfterFailure | null {
   if (charge.kind === "verification") return null;
   if (charge.kind !== "subscription" || account.state !== "active") return { kind: "void" };
+  // The card verified since then is charged immediately (rules, section 12); this charge only held it up.
+  if (card && card.key !== charge.cardKey) return { kind: "retry", at: now };
   const invoice = invoices.find(({ key }) => key === charge.invoiceKey);
   return afterFailure(invoice?.firstFailedAt ?? null, now);
 }

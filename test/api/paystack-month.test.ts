@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { until } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import type { RequestFault } from "../support/paystack-faults.ts";
-import { type Customer, customerOf, goodPassword } from "./customers.ts";
+import { type Customer, customerOf, goodPassword, whenFailed } from "./customers.ts";
 import {
   hostedPage,
   isSettled,
@@ -130,6 +130,28 @@ describe("the month's end", () => {
     expect([first, second]).toMatchObject([{ timesCharged: 0 }, { timesCharged: 1 }]);
     expect(second?.reference).toBe(first?.reference.replace(/-a1$/, "-a2") ?? "");
     expect(await customer.status()).toBe("active");
+  });
+
+  test("whose last retry goes unanswered is charged to the card that was verified meanwhile", async () => {
+    await using world = await startPaystackWorld();
+    const { paystack, clock } = world;
+    const customer = await subscribeAt(world, { card: paystackCards.declinesLater });
+    clock.to(monthEnd);
+    await paystack.received("charge");
+    for (const [times, day] of [1, 3, 5, 7].entries()) {
+      await customer.logIn();
+      await whenFailed(customer, times + 1);
+      if (day === 7) paystack.faults.next("charge", "unavailable");
+      clock.to(new Date(Date.parse(monthEnd) + day * dayMs + minuteMs).toISOString());
+      await paystack.received("charge", times + 2);
+    }
+    await customer.logIn();
+    await whenSubscribed(customer, "pending");
+    await paystack.pay(await hostedPage(world, await customer.paymentMethod()), paystackCards.mastercard);
+    await travelUntil(world, minuteMs / 2, () => isSettled(world, "subscription"));
+    await customer.logIn();
+    await customer.whenBilling(({ status }) => status === "active");
+    expect(timesCharged(world, "subscription")).toBe(1);
   });
 
   test("survives a restart between the charge and its answer", async () => {

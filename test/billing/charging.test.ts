@@ -4,11 +4,12 @@ import { createCharging } from "../../src/billing/charging.ts";
 import type { ChargeState, PaymentProcessor } from "../../src/billing/processor.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createVault } from "../../src/lib/vault.ts";
-import { monthEnd, newCard, payingIn } from "../contract/billing/paying.ts";
+import { monthEnd, newCard, newCharge, payingIn } from "../contract/billing/paying.ts";
 import { sqliteBackend } from "../support/sqlite-backend.ts";
 import { createWorld, type World } from "../support/store-factory.ts";
 
 const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
 
 let world: World;
 beforeEach(async () => {
@@ -57,4 +58,24 @@ test("a charge that another server is sending is not failed, whatever card it wa
   const [open] = (await books(accountKey)).charges.filter(({ reference }) => reference === charge.reference);
   await charging.settle(await books(accountKey), open ?? charge);
   expect(await world.store.findCharge(charge.reference)).toMatchObject({ state: "succeeded", refund: null });
+});
+
+test.each<[string, ChargeState]>([
+  ["never reached the processor", { kind: "not_found" }],
+  ["was declined", { kind: "failed", reason: "Declined", retry: "later" }],
+])("the last retry with a card that was replaced meanwhile, if it %s, gives way to the new card", async (_, state) => {
+  const { now, books, verified, charged, openPage, pay, fail, tenantNow } = payingIn(() => world);
+  const { tenant, accountKey } = await verified();
+  const { charge, invoice } = await charged(accountKey);
+  await fail(charge, { kind: "retry", at: now() + dayMs });
+  world.clock.advance(7 * dayMs);
+  const ofCard = newCharge({ cardKey: charge.cardKey, amountKobo: charge.amountKobo });
+  const last = await world.store.prepareAttempt(invoice.key, ofCard, now());
+  await world.store.openVerification(tenant.key, { accountId: "", token: "another" }, null, now());
+  await pay(await openPage(accountKey), newCard("OTHER"));
+
+  await serverThatHears(() => state).send(await books(accountKey), last ?? charge);
+  expect(await world.store.findCharge(ofCard.reference)).toMatchObject({ state: "failed" });
+  expect((await books(accountKey)).invoices).toMatchObject([{ key: invoice.key, nextAttemptAt: now() }]);
+  expect(await tenantNow(tenant)).toMatchObject({ paymentSuspendedAt: null });
 });
