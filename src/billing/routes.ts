@@ -3,6 +3,7 @@ import { byAccount } from "../domain/audit.ts";
 import { DomainError, invalid, rateLimited } from "../domain/errors.ts";
 import { paymentsUnavailable } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
+import { paysByCard } from "../domain/verifications.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { clientKey } from "../lib/cidr.ts";
@@ -93,8 +94,9 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         tag,
         summary: "Get a page on which to verify a card",
         description:
-          "On paid tiers, for the first card or a new one. The URL stays the same until a card is verified. `email` replaces " +
-          "the account's e-mail address and login, in case the payment processor does not accept the current one.",
+          "On paid tiers, for the first card or a new one, and on any tier while a charge is outstanding. The URL stays the " +
+          "same until a card is verified. `email` replaces the account's e-mail address and login, in case the payment " +
+          "processor does not accept the current one.",
         access: "session",
         body: m.paymentMethodBody,
         bodyOptional: true,
@@ -118,7 +120,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         },
       },
       async ({ tenant, body, address }) => {
-        if (tenant.tier === "free" || tenant.tier === "enterprise") throw noPaidPlan(tenant.tier);
+        if (!paysByCard(tenant)) throw noPaidPlan(tenant.tier);
         if (!payments) throw paymentsUnavailable();
         return ok({
           payment_url: await payments.requestCard(tenant, byAccount(address), body.email),

@@ -4,7 +4,7 @@ import { supersede } from "./charges.ts";
 import type { DomainError } from "./errors.ts";
 import { isHigherTier } from "./plans.ts";
 import { accountGone, emailTaken } from "./standing.ts";
-import type { TenantChange, Tier } from "./tenant.ts";
+import type { Tenant, TenantChange, Tier } from "./tenant.ts";
 import { toLogin, toPlanInForce } from "./tenant-change.ts";
 import type { TenantState } from "./tenant-state.ts";
 
@@ -63,10 +63,14 @@ export function openPage(
   };
 }
 
-/** A tier that was set and not paid for by card. One that never is paid by card leaves nothing to verify. */
+/** Whether there is something to pay by card: the plan, or a charge of an earlier plan that is still outstanding. */
+export const paysByCard = ({ tier, pastDueAt, paymentSuspendedAt }: Tenant): boolean =>
+  tier === "pro" || tier === "business" || pastDueAt !== null || paymentSuspendedAt !== null;
+
+/** A tier that was set and not paid for by card. If nothing else is to be paid by card, there is nothing to verify. */
 export function takeTier(books: OpenBooks, tenant: TenantChange, now: number): BooksChange {
-  const isPaidByCard = tenant.tier === "pro" || tenant.tier === "business";
-  return withPeriod(books, { ...(!isPaidByCard && closeVerification(books, now)), tenant }, now);
+  const isToBeVerified = books.tenant !== null && paysByCard({ ...books.tenant, ...tenant });
+  return withPeriod(books, { ...(!isToBeVerified && closeVerification(books, now)), tenant }, now);
 }
 
 /** Abandons the page, so that the next visitor gets a new one. Null if the verification is no longer open. */

@@ -28,8 +28,11 @@ beforeAll(async () => {
 });
 afterAll(() => hooks.stop());
 
-const operator = (server: TestApp, method: string, path: string) =>
-  server.request(method, `/operator/tenants${path}`, { token: server.operatorToken });
+const operator = (server: TestApp, method: string, path: string, body?: unknown) =>
+  server.request(method, `/operator/tenants${path}`, {
+    token: server.operatorToken,
+    ...(body !== undefined && { body }),
+  });
 
 /** What puts work into the system. */
 const works = (customer: Customer, eventId: string, webhookId: string) => ({
@@ -243,6 +246,24 @@ describe("an account that is suspended for payment", () => {
     expect(await customer.status()).toBe("active");
     expect((await customer.ingest()).status).toBe(202);
   });
+
+  test.each(["free", "enterprise"])(
+    "and that its operator moves to %s pays with a card and stays there",
+    async (tier) => {
+      await using at = await startSuspended();
+      const { customer, server } = at;
+      await operator(server, "PUT", `/${customer.id}/tier`, { tier });
+      expect((await customer.ingest()).status).toBe(402);
+      await pay(server, await customer.paymentMethod(), cards.good);
+      expect(await customer.whenBilling(({ status }) => status === "active")).toMatchObject({
+        tier,
+        past_due_since: null,
+      });
+      expect((await subscriptions(customer))[0]).toMatchObject({ amount_kobo: monthKobo, state: "succeeded" });
+      expect((await customer.ingest()).status).toBe(202);
+      expect((await customer.post("/v1/tenants/payment-method")).body.code).toBe("no_paid_plan");
+    },
+  );
 
   test("and resuming first leaves the one for payment", async () => {
     await using at = await startSuspended();

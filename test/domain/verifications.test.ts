@@ -147,6 +147,14 @@ describe("a tier that the operator sets", () => {
     expect<unknown>(change.verification).toEqual(isClosed ? { key: 3, state: "given_up" } : undefined);
   });
 
+  test.each<[Tier, Partial<Tenant>]>([
+    ["free", { pastDueAt: 5 }],
+    ["enterprise", { pastDueAt: 5, paymentSuspendedAt: 6 }],
+  ])("%s leaves the card to be verified that pays what is outstanding", (tier, standing) => {
+    const books = leadingTo(null, { tenant: tenantOf(standing) });
+    expect(takeTier(books, { tier, enforcedTier: tier }, now)).not.toHaveProperty("verification");
+  });
+
   test.each<[Tier, BooksChange["period"]]>([
     ["free", { ends: 1, starts: null, at: now }],
     ["pro", undefined],
