@@ -16,7 +16,7 @@ import { cardCharge, cardlessCharge, type Invoicing } from "./invoicing.ts";
 import { type Call, callOf, nextTask, type Task } from "./next-task.ts";
 import type { PaymentProcessor, Unknown } from "./processor.ts";
 import { chargeReference, type References } from "./references.ts";
-import { dayMs, operatorPauseMs, verificationKobo } from "./terms.ts";
+import { dayMs, operatorPauseMs, refundPatienceMs, verificationKobo } from "./terms.ts";
 import { createTurns, type Turns } from "./turns.ts";
 
 export interface BillerDeps {
@@ -280,21 +280,32 @@ export function createBiller(deps: BillerDeps): Biller {
   }
 
   /** Looks up what is left to refund first: only the processor knows whether an earlier refund request arrived. */
-  async function refund({ reference, refund: stage }: Charge): Promise<void> {
+  async function refund({ reference, refund: stage, resendAt }: Charge): Promise<void> {
     const state = await processor.lookUp(reference);
-    const settle = (next: "due" | "requested" | "done", pauseMs: number | null) =>
-      store.settleRefund(reference, next, pauseMs === null ? null : clock.now() + pauseMs, clock.now());
+    const settle = (next: "due" | "requested" | "done", pauseMs: number | null, isNew = false) => {
+      const now = clock.now();
+      const times = {
+        refundAt: pauseMs === null ? null : now + pauseMs,
+        ...(isNew && { resendAt: now + refundPatienceMs }),
+      };
+      return store.settleRefund(reference, next, times, now);
+    };
     if (state.kind === "unknown") {
       heed("look_up", state);
       return settle(stage ?? "due", retryPauseMs);
     }
     if (state.kind === "reversed") return settle("done", null);
-    if (state.kind !== "succeeded" || stage === "requested") return settle(stage ?? "due", refundPauseMs);
+    const isUnderWay = stage === "requested" && (resendAt ?? 0) > clock.now();
+    if (state.kind !== "succeeded" || isUnderWay) return settle(stage ?? "due", refundPauseMs);
+    if (stage === "requested") {
+      const reason = "The payment still stands two weeks after its refund was requested; it is requested again";
+      log.write("error", "payment.refund_failed", { reason });
+    }
     // The amount paid, not the amount requested: a refund of more than was paid is refused.
     const answer = await processor.refund({ reference, amountKobo: state.amountKobo });
     if (answer.kind === "accepted") {
       log.write("info", "payment.refunded", { amountKobo: state.amountKobo });
-      return settle("requested", refundCheckMs);
+      return settle("requested", refundCheckMs, true);
     }
     if (answer.kind === "already_refunded") return settle("done", null);
     log.write(answer.kind === "rejected" ? "error" : "warn", "payment.refund_failed", { reason: answer.reason });

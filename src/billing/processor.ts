@@ -150,8 +150,11 @@ export type ChargeAnswer = { readonly kind: "state"; readonly state: ChargeState
 export type RefundAnswer = { readonly kind: "accepted" } | { readonly kind: "already_refunded" } | Rejected | Unknown;
 
 export interface Callback {
-  /** `dispute`: the customer's bank asks for the money back; the operator has to respond at the processor. */
-  readonly kind: "charge" | "refund" | "dispute" | "ignored";
+  /**
+   * `dispute`: the customer's bank asks for the money back; the operator has to respond at the processor. `refund_failed`:
+   * the money has not reached the customer, and the operator may have to help.
+   */
+  readonly kind: "charge" | "refund" | "refund_failed" | "dispute" | "ignored";
   /** Null when the callback is not about a charge. */
   readonly reference: string | null;
 }

@@ -194,9 +194,14 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       async ({ body, headers }) => {
         const callback = payments?.processor.readCallback(body, headers) ?? null;
         if (!payments || !callback) throw badSignature();
-        if (callback.kind === "dispute") log.write("error", "payment.disputed", { reference: callback.reference });
-        // Stored before it is answered: the processor repeats only what is not answered with 200.
-        if (callback.reference !== null && isOurs(callback.reference)) await payments.lookUpSoon(callback.reference);
+        const { kind, reference } = callback;
+        if (kind === "dispute") log.write("error", "payment.disputed", { reference });
+        if (reference !== null && isOurs(reference)) {
+          // Requested again in time, but not because of a callback: it may be a repetition, and the next refund under way.
+          if (kind === "refund_failed") log.write("error", "payment.refund_failed", { reason: refundStuck });
+          // Stored before it is answered: the processor repeats only what is not answered with 200.
+          await payments.lookUpSoon(reference);
+        }
         return ok({ status: "received" });
       },
     ),
@@ -226,6 +231,8 @@ function toReply(page: PayPage): Reply {
       return unavailablePage(page.retryAfterSeconds);
   }
 }
+
+const refundStuck = "The processor reports that it failed or needs attention; see the refund in its dashboard";
 
 const badSignature = () =>
   new DomainError({

@@ -47,6 +47,12 @@ export const bankPatienceMs = dayMs;
 /** How long a client that was told to repeat its upgrade finds it complete; it is never told to wait longer. */
 export const repeatedUpgradeMs = hourMs;
 
+/**
+ * A refund takes the processor up to ten working days. If the payment still stands after that, the refund has failed. It
+ * is not requested again sooner: the processor has no idempotency key for refunds, and might make both.
+ */
+export const refundPatienceMs = 14 * dayMs;
+
 /** The operator has to fix something first: the key, or the account at the processor. */
 export const operatorPauseMs = hourMs;
 

@@ -134,7 +134,10 @@ export interface Charge {
   readonly createdAt: number;
   /** When the processor was last asked to make it; null: not yet. */
   readonly sentAt: number | null;
-  /** From then on it may be asked again, if it does not know the reference: an earlier request has surely ended by then. */
+  /**
+   * From then on it may be asked again, if it does not know the reference: an earlier request has surely ended by then. For
+   * a refund that was requested: if the payment still stands.
+   */
   readonly resendAt: number | null;
   /** How often it was looked up. */
   readonly lookUps: number;

@@ -178,7 +178,13 @@ export interface BillingVerbs {
   /** Lets a callback or a poll have a charge looked up now. The account's key; null when the reference is not ours. */
   lookUpSoon(reference: string, now: number): Promise<number | null>;
 
-  settleRefund(reference: string, refund: "due" | "requested" | "done", at: number | null, now: number): Promise<void>;
+  /** The stage of a refund, and when to check it again. After a request, `resendAt` is when the next one may be made. */
+  settleRefund(
+    reference: string,
+    refund: "due" | "requested" | "done",
+    times: { refundAt: number | null; resendAt?: number },
+    now: number,
+  ): Promise<void>;
   /** Removes a card that the processor has forgotten. */
   cardForgotten(cardKey: number, now: number): Promise<void>;
   /** The processor could not be told: when to try again. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { paystackCards } from "../support/paystack-answers.ts";
 import type { PaystackFaults } from "../support/paystack-faults.ts";
-import { proKobo, signUp, verificationKobo, visit } from "./customers.ts";
+import { logged, proKobo, signUp, verificationKobo, visit } from "./customers.ts";
 import {
   hostedPage,
   isSettled,
@@ -9,6 +9,7 @@ import {
   retryAfterMs,
   secretKey,
   startPaystackWorld,
+  subscribeAt,
   timesCharged,
   travelUntil,
 } from "./paystack-world.ts";
@@ -20,6 +21,7 @@ provenSections.add("rules 12").add("spec: Tenant").add("spec: Errors");
 
 const { any, stringMatching } = expect;
 const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
 
 describe("a customer signs up, pays and is active", () => {
   test("from payment_url to the hosted page and back", async () => {
@@ -240,6 +242,32 @@ describe("a payment that is not the one that was asked for is given back, and do
     expect(known(world, "verification").map(({ status }) => status)).toEqual(["reversed", "success"]);
     expect(paystack.requests.filter(({ operation }) => operation === "refund")).toHaveLength(1);
   });
+});
+
+test("a refund that fails is told to the operator, and requested again once it cannot be under way any more", async () => {
+  await using world = await startPaystackWorld();
+  const { paystack, server } = world;
+  const told = () => logged(server, "payment.refund_failed");
+  const customer = await subscribeAt(world);
+  paystack.callbackUrl = null;
+  await paystack.pay(await hostedPage(world, await customer.paymentMethod()), paystackCards.mastercard);
+  await paystack.received("refund");
+  await customer.whenCharge(({ state }) => state === "refunding");
+  paystack.callbackUrl = `${server.url}/pay/callback`;
+  const reference = known(world, "verification")[1]?.reference ?? "";
+  await paystack.failRefund(reference);
+  expect(told()).toMatchObject([{ level: "error", reason: stringMatching(/dashboard/) }]);
+
+  const sent = (wanted: string) =>
+    paystack.requests.filter((request) => request.operation === wanted && request.reference === reference).length;
+  const before = sent("verify");
+  await travelUntil(world, dayMs, () => sent("verify") === before + 12);
+  expect([sent("refund"), told().length]).toEqual([1, 1]);
+  await travelUntil(world, dayMs, () => sent("refund") === 2);
+  await customer.logIn();
+  await customer.whenCharge(({ state }) => state === "refunded");
+  expect(told()).toMatchObject([{}, { level: "error", reason: stringMatching(/requested again/) }]);
+  expect(known(world, "verification")).toMatchObject([{ status: "success" }, { status: "reversed", timesCharged: 1 }]);
 });
 
 describe("Paystack is down when the customer comes", () => {

@@ -30,7 +30,7 @@ export interface CustomerReturn {
  * The state behind the stand-in: transactions by reference, cards, refunds. It has no HTTP in it; a request comes checked,
  * and an answer goes out as a value.
  *
- *   abandoned ──pay──▶ success ──refund──▶ reversed
+ *   abandoned ──pay──▶ success ──refund──▶ reversed ──refund fails──▶ success
  *     │  ▲                ▲
  *   decline └─ failed ──pay─┘          (a hosted page takes another card)
  *
@@ -232,6 +232,16 @@ export function createPaystackBooks({
         throw new Error(`${transaction.reference} is ${transaction.status}: nothing can be declined any more`);
       }
       fail(transaction, text);
+    },
+
+    failRefund(reference: string): StandInTransaction {
+      const transaction = find(reference);
+      if (transaction.status !== "reversed") {
+        throw new Error(`${transaction.reference} is ${transaction.status}: no refund of it can fail`);
+      }
+      transaction.status = "success";
+      transaction.refundedKobo = 0;
+      return transaction;
     },
 
     abandon(page: string): CustomerReturn {

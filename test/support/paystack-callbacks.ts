@@ -3,7 +3,7 @@ import { at, customerBody, type StandInTransaction } from "./paystack-answers.ts
 
 /** What Paystack reports on its own initiative. */
 export interface StandInEvent {
-  readonly name: "charge.success" | "refund.pending" | "refund.processed" | "charge.dispute.create";
+  readonly name: "charge.success" | "refund.pending" | "refund.processed" | "refund.failed" | "charge.dispute.create";
   readonly transaction: StandInTransaction;
 }
 
@@ -53,6 +53,8 @@ function dataOf(name: StandInEvent["name"], transaction: StandInTransaction, dom
       return refundData(transaction, "pending", domain);
     case "refund.processed":
       return refundData(transaction, "processed", domain);
+    case "refund.failed":
+      return refundData(transaction, "failed", domain);
   }
 }
 
@@ -93,7 +95,7 @@ function chargeSuccessData(transaction: StandInTransaction, domain: string) {
 }
 
 /** In some of these callbacks the amount is text, in others a number. */
-const refundData = (transaction: StandInTransaction, status: "pending" | "processed", domain: string) => ({
+const refundData = (transaction: StandInTransaction, status: "pending" | "processed" | "failed", domain: string) => ({
   status,
   transaction_reference: transaction.reference,
   refund_reference: null,

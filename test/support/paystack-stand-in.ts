@@ -54,6 +54,8 @@ export interface PaystackStandIn {
   abandon(page: string): Promise<CustomerReturn>;
   /** The customer's bank asks for the money back; resolves once the callback has been answered. */
   dispute(reference: string): Promise<void>;
+  /** A refund has failed, and the money is back; resolves once the callback has been answered. */
+  failRefund(reference: string): Promise<void>;
   /** Sends the callback of a successful payment once more, as Paystack does when it got no 200. */
   sendAgain(reference: string): Promise<void>;
 
@@ -225,6 +227,7 @@ export async function startPaystackStandIn({
     decline: (page, text = "Declined") => books.decline(page, text),
     abandon: async (page) => comeBack(books.abandon(page)),
     dispute: (reference) => call({ name: "charge.dispute.create", transaction: books.find(reference) }),
+    failRefund: (reference) => call({ name: "refund.failed", transaction: books.failRefund(reference) }),
     sendAgain: (reference) => call({ name: "charge.success", transaction: books.find(reference) }),
     get underWay() {
       return underWay;

@@ -16,7 +16,10 @@ export function readCallback(body: Uint8Array, headers: Headers, secretKeys: rea
   const { event, data } = parse(body);
   if (typeof event !== "string" || !isFields(data)) return ignored;
   if (event === "charge.success") return aboutCharge("charge", data.reference);
-  if (event.startsWith("refund.")) return aboutCharge("refund", data.transaction_reference);
+  if (event.startsWith("refund.")) {
+    const isStuck = event === "refund.failed" || event === "refund.needs-attention";
+    return aboutCharge(isStuck ? "refund_failed" : "refund", data.transaction_reference);
+  }
   // The operator has to hear of a dispute even when it does not say what it is about.
   if (event.startsWith("charge.dispute.")) return { kind: "dispute", reference: disputed(data) };
   return ignored;
@@ -40,7 +43,7 @@ function parse(body: Uint8Array): Fields {
   }
 }
 
-const aboutCharge = (kind: "charge" | "refund", reference: unknown): Callback =>
+const aboutCharge = (kind: "charge" | "refund" | "refund_failed", reference: unknown): Callback =>
   typeof reference === "string" ? { kind, reference } : ignored;
 
 /** `transaction_reference` may be null even though the transaction has a reference. */

@@ -127,10 +127,10 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
         await writeBooks(file, adoptCharge(file, found, now), now);
       }),
 
-    settleRefund: (reference, refund, refundAt, now) =>
+    settleRefund: (reference, refund, times, now) =>
       writes.submit(async (tx) => {
         const charge = await requiredCharge(tx, reference);
-        await writeCharge(tx, charge, { key: charge.key, refund, refundAt }, now);
+        await writeCharge(tx, charge, { key: charge.key, refund, ...times }, now);
       }),
 
     closeBooks: (accountKey, now) =>

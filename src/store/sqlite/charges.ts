@@ -119,10 +119,10 @@ export function chargeVerbs({ client, writer, billing, books, audit }: Connectio
         books.write(file, adoptCharge(file, found, now), now);
       }),
 
-    settleRefund: (reference, refund, refundAt, now) =>
+    settleRefund: (reference, refund, times, now) =>
       writer.submit<void>(() => {
         const { key, accountKey } = billing.requiredCharge(reference);
-        books.writeCharge(accountKey, { key, refund, refundAt }, now);
+        books.writeCharge(accountKey, { key, refund, ...times }, now);
       }),
 
     closeBooks: (accountKey, now) =>

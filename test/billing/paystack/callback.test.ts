@@ -56,8 +56,8 @@ describe("a callback", () => {
     ["charge.success", { reference: "ver-1" }, { kind: "charge", reference: "ver-1" }],
     ["refund.pending", { transaction_reference: "ver-1" }, { kind: "refund", reference: "ver-1" }],
     ["refund.processed", { transaction_reference: "ver-1", amount: "10000" }, { kind: "refund", reference: "ver-1" }],
-    ["refund.needs-attention", { transaction_reference: "ver-1" }, { kind: "refund", reference: "ver-1" }],
-    ["refund.failed", { transaction_reference: "ver-1" }, { kind: "refund", reference: "ver-1" }],
+    ["refund.needs-attention", { transaction_reference: "ver-1" }, { kind: "refund_failed", reference: "ver-1" }],
+    ["refund.failed", { transaction_reference: "ver-1" }, { kind: "refund_failed", reference: "ver-1" }],
     [
       "charge.dispute.create",
       { transaction: { reference: "ver-1" }, transaction_reference: null },

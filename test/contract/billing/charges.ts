@@ -51,6 +51,20 @@ export function chargesContract(backend: StoreBackend): void {
       });
     });
 
+    test("a refund keeps the time from which it may be requested again, however often it is checked", async () => {
+      const { accountKey } = await verified();
+      const { charge } = await charged(accountKey);
+      await fail(charge, { kind: "suspend" }, { refund: true });
+      const settle = (...to: [stage: "requested" | "done", times: { refundAt: number | null; resendAt?: number }]) =>
+        world.store.settleRefund(charge.reference, ...to, now());
+      await settle("requested", { refundAt: now() + 1, resendAt: now() + 9 });
+      await settle("requested", { refundAt: now() + 2 });
+      const refunded = await world.store.findCharge(charge.reference);
+      expect(refunded).toMatchObject({ refund: "requested", refundAt: now() + 2, resendAt: now() + 9 });
+      await settle("done", { refundAt: null });
+      expect(await world.store.findCharge(charge.reference)).toMatchObject({ refund: "done", refundAt: null });
+    });
+
     describe("the latest charges", () => {
       test("are those of all accounts, newest first, without the name of a deleted one", async () => {
         const first = await verified();
