@@ -8,7 +8,7 @@ import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Books } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
-import { type BillingCalendar, monthBefore } from "./calendar.ts";
+import { type BillingCalendar, monthAfter, monthBefore } from "./calendar.ts";
 import type { CardVault } from "./card-vault.ts";
 import { type Charging, maySendAgain, newVerification, type Outcome, processorId } from "./charging.ts";
 import type { EarlierLife } from "./earlier-life.ts";
@@ -154,7 +154,7 @@ export function createBiller(deps: BillerDeps): Biller {
   }
 
   async function endMonth({ account, tenant, invoices }: Books): Promise<number | undefined> {
-    const month = calendar.monthOf(account.nextInvoiceAt ?? clock.now());
+    const month = calendar.monthEndedAt(account.nextInvoiceAt ?? clock.now());
     // Another charge of the previous month may exist next to the one that paid for it. While that month is unpaid, its
     // own attempts find such charges.
     const before = monthBefore(month);
@@ -174,18 +174,13 @@ export function createBiller(deps: BillerDeps): Biller {
     // The days of an account that cannot be used are not charged, and its card has already been declined often enough.
     const isSuspended = tenant?.paymentSuspendedAt != null;
     const invoiceId = references.invoiceId(account.id, "subscription", month, 1);
-    const invoice = isSuspended ? null : await invoicing.ofMonth(account, invoiceId);
+    const invoice = isSuspended ? null : await invoicing.ofMonth(account, invoiceId, month, clock.now());
     if (!invoice) {
       const own = await earlierLife.credit(account, [{ kind: "subscription", month }]);
       if (own.kind === "unknown") return whenItAnswers(own);
       if (own.any) return;
     }
-    await store.endMonth(
-      account.key,
-      invoice,
-      calendar.nextMonthEnd(account.nextInvoiceAt ?? clock.now()),
-      clock.now(),
-    );
+    await store.endMonth(account.key, invoice, calendar.endOf(monthAfter(month)), clock.now());
   }
 
   /** The card given after the backup is the one to charge. Its verification is refunded, like every later one. */

@@ -8,6 +8,13 @@ export interface BillingCalendar {
   monthOf(ms: number): string;
   /** The first due time after `ms`: the last day of a month, 12:00 (rules, section 12). */
   nextMonthEnd(ms: number): number;
+  /** The due time of a month. */
+  endOf(month: string): number;
+  /**
+   * The month that a due time ends. It may have been stored while the server had another billing time zone, and lies up to
+   * 26 hours from this zone's.
+   */
+  monthEndedAt(dueAt: number): string;
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -61,15 +68,19 @@ export function createBillingCalendar(timeZone: string): BillingCalendar {
   }
 
   const dayOf = (ms: number) => Math.floor((ms + offsetAt(ms)) / dayMs);
+  const endOf = (month: string) => instantOf(lastDayOf(month), dueHour);
 
   return {
     dayOf,
     monthOf: (ms) => monthOfDay(dayOf(ms)),
     nextMonthEnd(ms) {
       const month = monthOfDay(dayOf(ms));
-      const due = instantOf(lastDayOf(month), dueHour);
-      return due > ms ? due : instantOf(lastDayOf(monthAfter(month)), dueHour);
+      const due = endOf(month);
+      return due > ms ? due : endOf(monthAfter(month));
     },
+    endOf,
+    // In this zone it is between 10:00 on the last day but one and 14:00 on the first of the next month.
+    monthEndedAt: (dueAt) => monthOfDay(dayOf(dueAt) - 1),
   };
 }
 

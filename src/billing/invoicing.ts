@@ -19,8 +19,11 @@ export interface MonthSoFar {
 
 /** Turns the days on which a plan was held into invoices. Amounts are frozen when an invoice is made. */
 export interface Invoicing {
-  /** The invoice for the month's end that is due; null when the amount is too small to charge and waits for the next one. */
-  ofMonth(account: BillingAccount, id: string): Promise<NewInvoice | null>;
+  /**
+   * The invoice for a month that has ended; null when the amount is too small to charge and waits for the next one. Never
+   * for days to come: in another time zone, a month's end that was stored before the change may be a day early.
+   */
+  ofMonth(account: BillingAccount, id: string, month: string, now: number): Promise<NewInvoice | null>;
   /** What the plan in force has cost through yesterday: today belongs to the higher plan. Never less than 100 NGN. */
   ofUpgrade(account: BillingAccount, id: string, now: number): Promise<NewInvoice>;
   /** All unpaid days when the account closes; `openCreditKobo` is the credit used by open invoices, which end with it. */
@@ -44,8 +47,8 @@ export function createInvoicing({ store, calendar, prices }: InvoicingDeps): Inv
   }
 
   return {
-    async ofMonth(account, id) {
-      const throughDay = lastDayOf(calendar.monthOf(account.nextInvoiceAt ?? 0));
+    async ofMonth(account, id, month, now) {
+      const throughDay = Math.min(lastDayOf(month), calendar.dayOf(now));
       return lessCredit("subscription", id, await usage(account, throughDay), account.creditKobo);
     },
     async ofUpgrade(account, id, now) {

@@ -81,11 +81,11 @@ export function createUpgrade(deps: UpgradeDeps) {
     if (card.refused) throw declined("the bank declined it permanently");
 
     const { account } = books;
-    const monthEndsAt = account.nextInvoiceAt ?? clock.now();
+    const monthEndsAt = account.nextInvoiceAt ?? calendar.nextMonthEnd(clock.now());
     // The month's end comes first: it may find, after a restore, that its days were paid long ago.
-    if (account.nextInvoiceAt !== null && monthEndsAt <= clock.now()) throw outcomeUnknown(monthEndSeconds);
-    const invoiceIdOf = (nth: number) =>
-      references.invoiceId(account.id, "upgrade", calendar.monthOf(monthEndsAt), nth);
+    if (monthEndsAt <= clock.now()) throw outcomeUnknown(monthEndSeconds);
+    const month = calendar.monthEndedAt(monthEndsAt);
+    const invoiceIdOf = (nth: number) => references.invoiceId(account.id, "upgrade", month, nth);
     const number = await earlierLife.numberOf((nth) => chargeReference("upgrade", invoiceIdOf(nth), 1));
     if (number.kind === "unknown") throw outcomeUnknown(Math.ceil((number.retryAfterMs ?? 1000) / 1000));
     const invoice = await invoicing.ofUpgrade(account, invoiceIdOf(number.nth), clock.now());

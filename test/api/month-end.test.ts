@@ -23,9 +23,13 @@ const october31 = "2031-10-31T11:00:00.000Z";
 const november30 = "2031-11-30T11:00:00.000Z";
 
 /** A server of its own, which begins at an instant. */
-async function startAt(iso: string, env: Record<string, string> = {}) {
+async function startAt(iso: string, env: Record<string, string> = {}, dataDir?: string) {
   const clock = createClockAt(iso);
-  const server = await startTestApp({ clock, env: { ...withSandbox, ...env } });
+  const server = await startTestApp({
+    clock,
+    env: { ...withSandbox, ...env },
+    ...(dataDir !== undefined && { dataDir }),
+  });
   return { clock, server, [Symbol.asyncDispose]: () => server.stop() };
 }
 
@@ -111,6 +115,33 @@ describe("the days used are charged at the end of the month", () => {
       current_month: { due_at: "2031-10-31T16:00:00.000Z", amount_kobo: 1_001 },
     });
   });
+
+  test.each([
+    {
+      ...{ from: "America/Los_Angeles", to: "Asia/Kolkata", due: "2031-11-30T20:00:00Z", kobo: proKobo },
+      next: { due: "2031-12-31T06:30:00.000Z", kobo: proKobo },
+    },
+    {
+      // Noon of the 30th in Kolkata is the evening of the 29th in Los Angeles: the 30th is charged with December.
+      ...{ from: "Asia/Kolkata", to: "America/Los_Angeles", due: "2031-11-30T06:30:00Z" },
+      ...{ kobo: Math.floor((proKobo * 29) / 30) },
+      next: { due: "2031-12-31T20:00:00.000Z", kobo: Math.floor(proKobo / 30) + proKobo },
+    },
+  ])(
+    "each day once, and none in advance, when the zone changes from $from to $to",
+    async ({ from, to, due, kobo, next }) => {
+      const before = await startAt("2031-11-01T14:00:00Z", { POSTRIDER_BILLING_TZ: from });
+      const { id } = await subscribe(before.server, cards.good);
+      await before.server.stop({ keepData: true });
+      await using after = await startAt(due, { POSTRIDER_BILLING_TZ: to }, before.server.dataDir);
+      const customer = await customerOf(after.server, id, goodPassword);
+      expect((await whenPaid(customer, 1))[0]?.amount_kobo).toBe(kobo);
+      expect((await customer.billing()).current_month.due_at).toBe(next.due);
+      after.clock.to(next.due);
+      await customer.logIn();
+      expect((await whenPaid(customer, 2))[0]?.amount_kobo).toBe(next.kobo);
+    },
+  );
 
   test("a day belongs to the highest plan held on it, and the credit of an upgrade is taken off", async () => {
     await using at = await startAt("2031-10-10T09:00:00Z");

@@ -82,6 +82,18 @@ describe("where the clocks change", () => {
   });
 });
 
+test.each([
+  ["Africa/Lagos", "Africa/Lagos"],
+  ["America/Los_Angeles", "Asia/Kolkata"],
+  ["Asia/Kolkata", "America/Los_Angeles"],
+  ["Pacific/Kiritimati", "Etc/GMT+12"],
+  ["Etc/GMT+12", "Pacific/Kiritimati"],
+])("a month's end that was stored in %s ends the same month in %s", (from, to) => {
+  for (let month = "2027-01"; month <= "2028-12"; month = monthAfter(month)) {
+    expect(createBillingCalendar(to).monthEndedAt(createBillingCalendar(from).endOf(month))).toBe(month);
+  }
+});
+
 test("an unknown zone is refused", () => {
   expect(() => createBillingCalendar("Africa/Atlantis").dayOf(0)).toThrow(RangeError);
 });
