@@ -43,8 +43,8 @@ export interface AccountPayments {
   newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
   upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null; act: Act }): Promise<UpgradeResult>;
-  /** Whether an upgrade to the account's current plan retries one whose outcome was unknown. */
-  wasUpgradedMeanwhile(tenant: Tenant): Promise<boolean>;
+  /** Whether an upgrade to the account's current plan may repeat one whose answer was lost. */
+  wasJustUpgraded(tenant: Tenant): Promise<boolean>;
   /** An account with a card or an open payment was deleted: its last charge is due. */
   closed(): void;
 }
@@ -203,7 +203,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     let credentials: { email: string; password: string } | null = null;
     const refusal = refusalOfUpgrade(tenant, tier);
     if (refusal?.kind === "invalid") {
-      if (tier === tenant.tier && (await payments?.wasUpgradedMeanwhile(tenant))) return paidUpgrade(tenant);
+      if (tier === tenant.tier && (await payments?.wasJustUpgraded(tenant))) return paidUpgrade(tenant);
       throw refusal;
     }
     if (tenant.tier === "free") {

@@ -22,7 +22,7 @@ import { createPayPage, type PayPage } from "./pay-page.ts";
 import type { PaymentProcessor } from "./processor.ts";
 import { createReferences } from "./references.ts";
 import { pollPauseMs, visitorLookUpsPerMinute } from "./terms.ts";
-import { createUpgrade, type UpgradeOrder, type UpgradeResult, wasCompletedMeanwhile } from "./upgrade.ts";
+import { createUpgrade, type UpgradeOrder, type UpgradeResult, wasJustCompleted } from "./upgrade.ts";
 import type { Prices } from "./usage.ts";
 
 export interface PaymentDeps {
@@ -58,8 +58,8 @@ export interface Payments {
   paymentUrl(token: string): string;
   /** See `createUpgrade`. */
   upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult>;
-  /** Whether an upgrade to the plan that the account already has repeats one whose outcome was open. */
-  wasUpgradedMeanwhile(tenant: Tenant): Promise<boolean>;
+  /** Whether an upgrade to the plan that the account already has may repeat one whose answer was lost. */
+  wasJustUpgraded(tenant: Tenant): Promise<boolean>;
   /**
    * Opens a verification for another card, or finds the open one. @returns its `payment_url`
    * @param email becomes the account's address first
@@ -198,7 +198,7 @@ export function createPayments(deps: PaymentDeps): Payments {
         biller.wake();
       }
     },
-    wasUpgradedMeanwhile: (tenant) => wasCompletedMeanwhile(store, tenant, clock.now()),
+    wasJustUpgraded: (tenant) => wasJustCompleted(store, tenant, clock.now()),
     async requestCard(tenant, origin, email = tenant.email) {
       if (isPaused()) throw chargesPaused();
       const isNewEmail = email !== tenant.email;

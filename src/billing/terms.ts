@@ -44,7 +44,7 @@ export const upgradePatienceMs = 10 * minuteMs;
 /** How long the bank or its customer may leave a charge of a saved card open before it counts as failed. */
 export const bankPatienceMs = dayMs;
 
-/** How long a client that was told to repeat its upgrade finds it complete; it is never told to wait longer. */
+/** How long a client that repeats its upgrade finds it complete; it is never told to wait longer. */
 export const repeatedUpgradeMs = hourMs;
 
 /**

@@ -72,7 +72,7 @@ export function createUpgrade(deps: UpgradeDeps) {
     const books = open ? await store.books(accountKey) : before;
     const tenant = livingTenant(books);
     const refusal = refusalOfUpgrade(tenant, order.tier);
-    if (refusal && tenant.tier === order.tier && (await wasCompletedMeanwhile(store, tenant, clock.now()))) {
+    if (refusal && tenant.tier === order.tier && (await wasJustCompleted(store, tenant, clock.now()))) {
       return { kind: "paid", tenant };
     }
     if (refusal) throw refusal;
@@ -157,21 +157,20 @@ export function createUpgrade(deps: UpgradeDeps) {
 }
 
 /**
- * Whether the last upgrade was completed after its client had been told to repeat it: by a callback, or by the biller.
- * The repeated request finds it done, and is answered as if it had done it itself.
+ * Whether an upgrade has just been completed: by a request whose answer may have been lost, or by the biller after its
+ * client was told to repeat it. A repeated request is answered as if it had done it itself.
  */
-export async function wasCompletedMeanwhile(
+export async function wasJustCompleted(
   store: Pick<Store, "billingAccountOf" | "chargeHistory">,
   tenant: Tenant,
   now: number,
 ): Promise<boolean> {
   const accountKey = tenant.tier === tenant.enforcedTier ? await store.billingAccountOf(tenant.key) : null;
   const [latest] = accountKey === null ? [] : await store.chargeHistory(accountKey, 1);
-  // An upgrade that was paid immediately has no look-ups, and one with a page was confirmed there.
+  // One with a page was answered with 202 and confirmed there.
   return (
     latest?.kind === "upgrade" &&
     latest.state === "succeeded" &&
-    latest.lookUps > 0 &&
     latest.pageUrl === null &&
     now - (latest.settledAt ?? 0) < repeatedUpgradeMs
   );

@@ -25,7 +25,8 @@ import { scenarios, useServer } from "./scenario.ts";
 
 const { any, stringMatching } = expect;
 
-const dayMs = 24 * 60 * 60 * 1000;
+const hourMs = 60 * 60 * 1000;
+const dayMs = 24 * hourMs;
 const clock = createClockAt("2031-10-10T09:00:00Z");
 const server = useServer({ clock, env: withSandbox });
 const world = () => ({ server: server() });
@@ -172,9 +173,19 @@ describe("with a saved card", () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => customer.upgrade({ tier: "business" })));
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
     expect(answers[0]?.status).toBe(200);
-    const charges = await customer.charges();
-    expect(charges.filter(({ kind }) => kind === "upgrade")).toHaveLength(1);
-    expect((await customer.upgrade({ tier: "business" })).status).toBe(400);
+    expect((await customer.charges()).filter(({ kind }) => kind === "upgrade")).toHaveLength(1);
+  });
+
+  test("a repeat within the hour gets the same answer, which may have been lost, and charges nothing", async () => {
+    const customer = await subscribe(server(), cards.good);
+    const first = await customer.upgrade({ tier: "business" });
+    clock.travel(hourMs - 60_000);
+    const second = await customer.upgrade({ tier: "business" });
+    expect([second.status, second.text]).toEqual([200, first.text]);
+    expect((await customer.charges()).filter(({ kind }) => kind === "upgrade")).toHaveLength(1);
+    expect((await customer.upgrade({ tier: "pro" })).body.code).toBe("not_an_upgrade");
+    clock.travel(60_000);
+    expect((await customer.upgrade({ tier: "business" })).body.code).toBe("not_an_upgrade");
   });
 
   test("a declined charge changes nothing, and another card makes it work", async () => {
