@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { Tenant } from "../domain/tenant.ts";
 import { failure } from "../http/error-models.ts";
-import { anyTier, emailAddress, tenantStatus } from "../http/fields.ts";
+import { anyTier, emailAddress, suspendedBy, tenantStatus } from "../http/fields.ts";
 import { jsonObject, text } from "../http/validation.ts";
 import { webhookEntries } from "../webhooks/model.ts";
 import { maxPasswordBytes, passwordRules, passwordSchema } from "./password.ts";
@@ -119,6 +119,10 @@ export const accountInfo = v.object({
     ),
   ),
   status: tenantStatus,
+  suspended_by: v.pipe(
+    suspendedBy,
+    v.description("Why the account is suspended: `operator` has suspended it, or a `payment` is outstanding."),
+  ),
   created_at: v.string(),
   retention_seconds: v.pipe(
     v.nullable(v.number()),
@@ -149,6 +153,7 @@ export const accountInfoExample = {
   events_this_month: 137,
   storage_bytes: 81_432,
   status: "active",
+  suspended_by: [],
   created_at: "2026-03-01T12:34:56.789Z",
   retention_seconds: 2_592_000,
   retention_payloads_seconds: 604_800,

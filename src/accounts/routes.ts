@@ -2,7 +2,7 @@ import { paymentNote } from "../billing/model.ts";
 import { byAccount } from "../domain/audit.ts";
 import { orderedQuotaOf, quotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { keptFor, type UsualAges } from "../domain/retention.ts";
-import { statusOf, type Tenant } from "../domain/tenant.ts";
+import { statusOf, suspensionCauses, type Tenant } from "../domain/tenant.ts";
 import { utcMonth } from "../domain/tenant-state.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
@@ -109,6 +109,7 @@ export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
           events_this_month: eventsThisMonth,
           storage_bytes: await storageBytes(tenant.key),
           status: statusOf(tenant),
+          suspended_by: suspensionCauses(tenant),
           created_at: formatIso(tenant.createdAt),
           retention_seconds: toSeconds(kept.events),
           retention_payloads_seconds: toSeconds(kept.payloads),

@@ -50,6 +50,12 @@ export function statusOf(tenant: Tenant): TenantStatus {
   return tenant.enforcedTier === tenant.tier ? "active" : "pending_verification";
 }
 
+/** Why an account is suspended; empty: it is not. */
+export const suspensionCauses = (tenant: Tenant): SuspensionCause[] => [
+  ...(tenant.operatorSuspendedAt === null ? [] : (["operator"] as const)),
+  ...(tenant.paymentSuspendedAt === null ? [] : (["payment"] as const)),
+];
+
 /** The plan whose limits apply to an account. */
 export const tierInForce = ({ enforcedTier }: Pick<Tenant, "enforcedTier">): Tier => enforcedTier ?? "free";
 

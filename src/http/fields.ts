@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { TenantStatus, Tier } from "../domain/tenant.ts";
+import type { SuspensionCause, TenantStatus, Tier } from "../domain/tenant.ts";
 
 /** Fields shared by the bodies of several features. */
 
@@ -13,6 +13,8 @@ export const tenantStatus = v.picklist([
   "past_due",
   "suspended",
 ] as const satisfies readonly TenantStatus[]);
+
+export const suspendedBy = v.array(v.picklist(["operator", "payment"] as const satisfies readonly SuspensionCause[]));
 
 /**
  * Characters that are invisible or that reorder the text around them: control and format characters (soft hyphen, zero-width

@@ -8,11 +8,11 @@ import type { NoteAct } from "../audit/note.ts";
 import type { Origin } from "../domain/audit.ts";
 import { invalidField } from "../domain/errors.ts";
 import { orderedQuotaOf, webhooksAllowed } from "../domain/limits.ts";
-import { statusOf, type Tenant } from "../domain/tenant.ts";
+import { statusOf, suspensionCauses, type Tenant } from "../domain/tenant.ts";
 import { utcMonth } from "../domain/tenant-state.ts";
 import { type CheckedRequest, created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
-import { anyTier } from "../http/fields.ts";
+import { anyTier, suspendedBy } from "../http/fields.ts";
 import { type Sessions, viewLifetimeSeconds } from "../http/session.ts";
 import { closedQuery, jsonObject, queryInteger } from "../http/validation.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -50,7 +50,7 @@ const record = v.object({
   tier: anyTier,
   enforced_tier: v.nullable(anyTier),
   status: v.string(),
-  suspended_by: v.array(v.picklist(["operator", "payment"])),
+  suspended_by: suspendedBy,
   created_at: v.string(),
 });
 
@@ -72,10 +72,7 @@ const toRecord = (tenant: Tenant) => ({
   tier: tenant.tier,
   enforced_tier: tenant.enforcedTier,
   status: statusOf(tenant),
-  suspended_by: [
-    ...(tenant.operatorSuspendedAt === null ? [] : ["operator"]),
-    ...(tenant.paymentSuspendedAt === null ? [] : ["payment"]),
-  ],
+  suspended_by: suspensionCauses(tenant),
   created_at: formatIso(tenant.createdAt),
 });
 

@@ -275,6 +275,7 @@ scenarios<World>("GET /v1/tenants/me", world, {
           events_this_month: 0,
           storage_bytes: 0,
           status: "active",
+          suspended_by: [],
           created_at: stringMatching(isoPattern),
           retention_seconds: null,
           retention_payloads_seconds: null,

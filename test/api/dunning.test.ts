@@ -236,6 +236,7 @@ describe("an account that is suspended for payment", () => {
     expect(await standing()).toEqual(["payment"]);
     await operator(server, "POST", `/${customer.id}/suspend`);
     expect(await standing()).toEqual(["operator", "payment"]);
+    expect((await customer.me()).suspended_by).toEqual(["operator", "payment"]);
     expect((await customer.ingest()).status).toBe(403);
     await pay(server, await customer.paymentMethod(), cards.good);
     await until(standing, (causes) => causes.length === 1);

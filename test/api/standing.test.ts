@@ -201,6 +201,7 @@ test("an account made on a paid tier takes events only once its card is verified
     enforced_webhooks: 2,
     events_this_month: 0,
     status: "pending_verification",
+    suspended_by: [],
     created_at: stringMatching(isoPattern),
     retention_seconds: null,
     retention_payloads_seconds: null,
