@@ -9,6 +9,7 @@ import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
 import { messageOf } from "./lib/error-message.ts";
+import { networkNamespace } from "./lib/network-namespace.ts";
 import { masterKeyFilesOf, parseMasterKey } from "./master-key-file.ts";
 import {
   checkPrivate,
@@ -172,7 +173,8 @@ export function openDataDir(
       held: readHeld(path),
       announce(server, warn) {
         try {
-          writePrivate(path, serverFile, `${JSON.stringify(server)}\n`, false);
+          const whereabouts: Whereabouts = { ...server, network: networkNamespace() };
+          writePrivate(path, serverFile, `${JSON.stringify(whereabouts)}\n`, false);
         } catch (error) {
           warn(`${join(path, serverFile)} cannot be written: ${messageOf(error)}`);
         }
@@ -266,11 +268,18 @@ function writeOperatorToken(folder: string): string {
 
 const newOperatorToken = () => operatorTokenFrom(randomBytes(operatorTokenDigits / 2).toString("hex"));
 
-/** Ensures one server per folder. @throws DataDirInUse, or StartupError with what to do */
+/**
+ * Ensures one server per folder. What a server that was killed has said about itself goes: it would pass for the new holder's.
+ * @throws DataDirInUse, or StartupError with what to do
+ */
 export function takeLock(path: string): FolderLock {
+  let lock: FolderLock | null = null;
   try {
-    return lockFolder(path);
+    lock = lockFolder(path);
+    rmSync(join(path, serverFile), { force: true });
+    return lock;
   } catch (error) {
+    lock?.close();
     if (isLocked(error)) throw new DataDirInUse(path, readServerFile(path));
     throw new StartupError(
       `The data directory ${path} cannot be used (${messageOf(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,

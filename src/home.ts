@@ -7,6 +7,8 @@ export interface Whereabouts {
   readonly url: string;
   /** It is shutting down: the next server may wait for it. */
   readonly stopping?: boolean;
+  /** Noted by the home: the network that `url` is an address in (`networkNamespace`). */
+  readonly network?: string | null;
 }
 
 /** Where the master key is, and the one that will replace it. */

@@ -238,7 +238,7 @@ describe("a database without all of its secrets", () => {
 });
 
 describe.skipIf(process.platform === "win32")("what others may do in a data directory", () => {
-  const own = [...secretFiles, "lock.db", "server.json", databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
+  const own = [...secretFiles, "lock.db", "node.json", databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
   const modeOf = (path: string) => statSync(path).mode & 0o7777;
 
   test.each(own)("%s is closed to them again, with a warning", (name) => {

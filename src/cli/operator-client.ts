@@ -2,8 +2,10 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { operatorTokenFile, readServerFile } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
+import { isInUse } from "../folder-lock.ts";
 import type { Whereabouts } from "../home.ts";
 import { codeOf, messageOf } from "../lib/error-message.ts";
+import { networkNamespace } from "../lib/network-namespace.ts";
 import { operatorUserHeader } from "../operator/user-header.ts";
 import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
@@ -15,10 +17,10 @@ export interface OperatorClient {
   send(method: string, path: string, body?: unknown): Promise<unknown>;
 }
 
-/** @throws StartupError when no server runs on the folder */
+/** @throws StartupError when no server runs on the folder, or none that can be reached from here */
 export function createOperatorClient(dataDir: string): OperatorClient {
   const server = runningServer(dataDir);
-  if (server === null) throw new NotRunning(dataDir);
+  if (server === null) throw notRunning(dataDir);
   const token = readToken(dataDir);
   const base = dialable(server.url);
 
@@ -29,7 +31,7 @@ export function createOperatorClient(dataDir: string): OperatorClient {
         const headers = { Authorization: `Bearer ${token}`, [operatorUserHeader]: userName() };
         answer = await call(`${base}${path}`, { method, body, headers });
       } catch (error) {
-        if (isRefused(error)) throw new NotRunning(dataDir);
+        if (isRefused(error)) throw notRunning(dataDir);
         const reason = messageOf(error);
         throw new StartupError(`The server at ${server.url} did not answer (${reason}). Try: check its log.`);
       }
@@ -39,10 +41,19 @@ export function createOperatorClient(dataDir: string): OperatorClient {
   };
 }
 
-/** If the server has died, anyone may be listening on its port now, and must not be given the token. */
+/**
+ * The server that holds the folder. If it has died, or is in another network, anyone may be listening at its address here, and
+ * must not be given the token.
+ * @returns null when none holds it
+ * @throws NotReached when it is in another network
+ */
 export function runningServer(dataDir: string): Whereabouts | null {
+  const isHeld = isInUse(dataDir);
   const server = readServerFile(dataDir);
-  return server !== null && isAlive(server) ? server : null;
+  if (!isHeld || server === null) return null;
+  // One that was started before an update may not have noted its network.
+  if (server.network !== undefined && server.network !== networkNamespace()) throw elsewhere(dataDir, server.url);
+  return server;
 }
 
 /** By number if the user has no name, as in a container; the runtime then calls every user "unknown". */
@@ -56,24 +67,19 @@ function userName(): string {
 }
 
 /** No server runs on the folder, or none that can be reached from here. */
-export class NotRunning extends StartupError {
-  constructor(dataDir: string) {
-    super(
-      `No server is running on the data directory ${dataDir}. ` +
-        "Try: start one with postrider serve, or pass its folder with --data-dir.",
-    );
-  }
-}
+export class NotReached extends StartupError {}
 
-function isAlive({ pid }: Whereabouts): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // The process is alive, and belongs to another user.
-    return codeOf(error) === "EPERM";
-  }
-}
+const notRunning = (dataDir: string) =>
+  new NotReached(
+    `No server is running on the data directory ${dataDir}. ` +
+      "Try: start one with postrider serve, or pass its folder with --data-dir.",
+  );
+
+const elsewhere = (dataDir: string, url: string) =>
+  new NotReached(
+    `The server on the data directory ${dataDir} listens at ${url} in another network namespace, such as that of its ` +
+      "container, and cannot be reached from here. Try: run the command where the server runs, for example with docker exec.",
+  );
 
 function readToken(dataDir: string): string {
   const path = join(dataDir, operatorTokenFile);

@@ -17,7 +17,7 @@ import { messageOf } from "../../lib/error-message.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
 import { checkStorePages, storeFiles, storeOpensWith } from "../../store/open.ts";
-import { createOperatorClient, NotRunning, runningServer } from "../operator-client.ts";
+import { createOperatorClient, NotReached } from "../operator-client.ts";
 import type {
   BackupFacts,
   DiskFacts,
@@ -67,8 +67,8 @@ export async function findServer(dataDir: string): Promise<RunningServer | Unrea
   try {
     return await askServer(dataDir, server);
   } catch (error) {
-    // In another container its process has another number, or that number is another process.
-    if (error instanceof NotRunning) return server;
+    // It may be in another container.
+    if (error instanceof NotReached) return server;
     throw error;
   }
 }
@@ -179,7 +179,7 @@ function masterKeyIn(path: string): Uint8Array | null {
 export function lookAtLog(dataDir: string): LogFacts | null {
   const { databaseBytes, logBytes, path } = storeFiles(dataDir);
   if (databaseBytes === 0) return null;
-  const known = [process.pid, runningServer(dataDir)?.pid ?? process.pid];
+  const known = [process.pid, readServerFile(dataDir)?.pid ?? process.pid];
   return { path, bytes: logBytes, openedBy: openersOf(path, known) };
 }
 
