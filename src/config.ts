@@ -114,7 +114,11 @@ export interface MailSettings {
   readonly operators: readonly string[];
 }
 
-type Raw = Omit<Config, "localMode" | "s3" | "foreignVariables" | "tls" | "extraCa" | "payments" | "mail"> & {
+/** The value of each setting, by its name in `settings`. */
+export type SettingValues = Omit<
+  Config,
+  "localMode" | "s3" | "foreignVariables" | "tls" | "extraCa" | "payments" | "mail"
+> & {
   smtpUrl: string | null;
   mailFrom: string | null;
   operatorMail: readonly string[];
@@ -146,6 +150,30 @@ export function readSettings(
   ) as Record<keyof typeof settings, Given>;
 }
 
+/**
+ * The values alone, for commands that work beside a server and need a few of them: whether all fit together is for the server to
+ * say, which may have been given others, as flags.
+ * @throws StartupError as `readSettings`
+ */
+export const readValues = (
+  env: Environment,
+  flags: ReadonlyMap<string, string>,
+  warn?: (message: string) => void,
+): SettingValues => valuesOf(readSettings(env, flags, warn));
+
+const valuesOf = (given: GivenSettings): SettingValues =>
+  Object.fromEntries(Object.entries(given).map(([name, { value }]) => [name, value])) as unknown as SettingValues;
+
+/** An environment that sets what was given as flags: for another process of this program, whose command has other flags. */
+export function withFlags(env: Environment, flags: ReadonlyMap<string, string>): Environment {
+  const given = Object.values(settings).flatMap((setting) => {
+    const text = setting.flag === undefined ? undefined : flags.get(setting.flag);
+    if (text === undefined) return [];
+    return variablesOf(setting).map((name) => [name, name === setting.env ? text : undefined] as const);
+  });
+  return { ...env, ...Object.fromEntries(given) };
+}
+
 /** Like `readSettings`, and also judges the settings together. @throws StartupError with one line that says what to do */
 export function loadConfig(
   env: Environment,
@@ -157,8 +185,7 @@ export function loadConfig(
 
 /** @throws StartupError for settings that conflict, or a file that cannot be read */
 export function toConfig(given: GivenSettings, env: Environment): Config {
-  const raw = Object.fromEntries(Object.entries(given).map(([name, { value }]) => [name, value])) as unknown as Raw;
-  const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...more } = raw;
+  const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...more } = valuesOf(given);
   const { smtpUrl, mailFrom, operatorMail, ...plain } = more;
   if ((tlsCert === null) !== (tlsKey === null)) {
     throw new StartupError("POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY must be set together. Try: set both, or neither.");
@@ -228,7 +255,7 @@ export function loadClientConfig(
 }
 
 function paymentsOf(
-  asked: Raw["payments"],
+  asked: SettingValues["payments"],
   [first, ...earlier]: readonly string[],
   baseUrl: string,
   localMode: boolean,

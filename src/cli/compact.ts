@@ -1,4 +1,4 @@
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { openDataDir } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { systemClock as clock } from "../lib/clock.ts";
@@ -19,7 +19,7 @@ anew beside itself, which takes as much room as is in use, and then takes its pl
 database of an early version, which does not shrink by itself, does so from then on. When
 it is stopped, the database stays as it is.`,
   async run({ flags }, io) {
-    const { dataDir: folder, databaseUrl, masterKeyFile } = loadConfig(io.env, flags);
+    const { dataDir: folder, databaseUrl, masterKeyFile } = readValues(io.env, flags);
     if (databaseUrl !== null) throw new StartupError(onPostgres);
     refuseUnused(folder, masterKeyFile);
     const ended = new AbortController();

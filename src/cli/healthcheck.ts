@@ -1,4 +1,4 @@
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { StartupError } from "../domain/errors.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { type Command, settingFlags } from "./command.ts";
@@ -23,10 +23,10 @@ and asks it for /readyz: at POSTRIDER_HEALTH_PORT if that is set, else where it 
 or without TLS. Exit code 0: it is ready. Exit code 1: it is not, it does not listen there, or
 it did not answer within 3 seconds; the line on standard error says which.`,
   async run({ flags }, io) {
-    const { host, port, healthPort, tls, dataDir } = loadConfig(io.env, flags);
+    const { host, port, healthPort, tlsCert, dataDir } = readValues(io.env, flags);
     const plain = healthPort !== null && healthPort > 0;
     const asked =
-      plain || port > 0 ? urlOf(plain || tls === null ? "http" : "https", host, plain ? healthPort : port) : null;
+      plain || port > 0 ? urlOf(plain || tlsCert === null ? "http" : "https", host, plain ? healthPort : port) : null;
     const base = asked ?? runningServer(dataDir)?.url;
     if (base === undefined) {
       throw new StartupError(

@@ -1,4 +1,4 @@
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { type Command, dataDirFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient } from "./operator-client.ts";
@@ -12,7 +12,7 @@ export const mailTestCommand: Command = {
   details: `The running server sends it at once, by its own POSTRIDER_SMTP_URL. If the SMTP
 server refuses it, its answer is printed.`,
   async run({ operands: [to = ""], flags }, io) {
-    const { dataDir } = loadConfig(io.env, flags);
+    const { dataDir } = readValues(io.env, flags);
     await createOperatorClient(dataDir).send("POST", "/operator/mail/test", { to });
     io.out(`The SMTP server has taken a mail to ${to}.`);
     return exitCode.ok;

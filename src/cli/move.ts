@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
 import { StartupError, UsageError } from "../domain/errors.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -29,7 +29,7 @@ on where it was when the same command is given again. At the end the copy is com
 with its source. To go back, POSTRIDER_DATABASE_URL names the database that is moved from,
 and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
   async run({ flags }, io) {
-    const { dataDir: ownDir, databaseUrl, masterKeyFile, checkpoints } = loadConfig(io.env, flags);
+    const { dataDir: ownDir, databaseUrl, masterKeyFile, checkpoints } = readValues(io.env, flags);
     const to = placeFrom(flags.get("--to"), databaseUrl);
     const isBack = "dir" in to;
     const folder = isBack ? to.dir : ownDir;

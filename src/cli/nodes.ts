@@ -1,4 +1,4 @@
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient } from "./operator-client.ts";
@@ -25,7 +25,7 @@ export const nodesCommand: Command = {
   details: `The one with a * runs on this data directory, and is the one that was asked. A server
 that died stays in the list for 20 seconds, until the others take over what it had.`,
   async run({ flags }, io) {
-    const { dataDir } = loadConfig(io.env, flags);
+    const { dataDir } = readValues(io.env, flags);
     const answer = (await createOperatorClient(dataDir).send("GET", "/operator/nodes")) as { nodes: ListedNode[] };
     if (flags.has("--json")) io.out(JSON.stringify(answer));
     else

@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { operatorTokenFile, readOperatorTokenIn, rotateOperatorTokenIn } from "../data-dir.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
@@ -15,7 +15,7 @@ export const tokenCommand: Command = {
 Nothing else is printed, so it can be piped. A file that others can read is
 refused.`,
   async run({ flags }, io) {
-    const { dataDir } = loadConfig(io.env, flags);
+    const { dataDir } = readValues(io.env, flags);
     const token = readOperatorTokenIn(dataDir, io.err);
     io.out(flags.has("--json") ? JSON.stringify({ token, file: fileIn(dataDir) }) : token);
     return exitCode.ok;
@@ -34,7 +34,7 @@ postrider operator token does. Where several servers share a database, each has 
 token in its own data directory, and the others go on taking the old one: repeat the
 command on each of them.`,
   async run({ flags }, io) {
-    const { dataDir, databaseUrl } = loadConfig(io.env, flags);
+    const { dataDir, databaseUrl } = readValues(io.env, flags);
     const isRunning = runningServer(dataDir) !== null;
     if (isRunning) await createOperatorClient(dataDir).send("POST", "/operator/token/rotate");
     else rotateOperatorTokenIn(dataDir);

@@ -1,4 +1,4 @@
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { readServerFile } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { type Clock, sleep, systemClock } from "../lib/clock.ts";
@@ -21,7 +21,7 @@ arguments and environment, and hands port and data over once its attempts in fli
 (on PostgreSQL at once). No request is refused meanwhile. If the new one cannot start, the old
 one goes on. On Linux.`,
   async run({ flags }, io) {
-    const { dataDir } = loadConfig(io.env, flags);
+    const { dataDir } = readValues(io.env, flags);
     const before = readServerFile(dataDir)?.pid ?? null;
     const answer = await createOperatorClient(dataDir).send("POST", "/operator/restart");
     const successor = answer as { pid: number; version: string };

@@ -1,4 +1,4 @@
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { UsageError } from "../domain/errors.ts";
 import { pausable } from "../domain/pauses.ts";
 import { nearest } from "../lib/nearest.ts";
@@ -16,7 +16,7 @@ export const resumeCommand: Command = {
 returns at the next start if POSTRIDER_PAUSED or --paused is still set.`,
   async run({ operands, flags }, io) {
     const what = operands.length === 0 ? pausable : operands.map(known);
-    const { dataDir } = loadConfig(io.env, flags);
+    const { dataDir } = readValues(io.env, flags);
     const answer = await createOperatorClient(dataDir).send("POST", "/operator/resume", { what });
     const { resumed, paused } = answer as { resumed: string[]; paused: string[] };
     if (flags.has("--json")) io.out(JSON.stringify({ resumed, paused }));

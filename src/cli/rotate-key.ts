@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { openDataDir } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { type Clock, sleep, systemClock } from "../lib/clock.ts";
@@ -27,7 +27,7 @@ sealed anew in one transaction. The new key is in master-key.next (or beside
 POSTRIDER_MASTER_KEY_FILE) until it takes the place of the old one; a key that you put there
 beforehand is taken. Make a backup afterwards.`,
   async run({ flags }, io) {
-    const { dataDir, databaseUrl, masterKeyFile } = loadConfig(io.env, flags, io.err);
+    const { dataDir, databaseUrl, masterKeyFile } = readValues(io.env, flags, io.err);
     const isJson = flags.has(jsonFlag.name);
     if (runningServer(dataDir) !== null) return rotateByServer(dataDir, isJson, io, systemClock);
     if (databaseUrl !== null) throw new StartupError(onPostgres);

@@ -1,6 +1,6 @@
 import { uptime } from "node:os";
 import { type App, createApp } from "../app.ts";
-import { type Config, readSettings, toConfig } from "../config.ts";
+import { type Config, readSettings, toConfig, withFlags } from "../config.ts";
 import { operatorTokenIsIn } from "../data-dir.ts";
 import { pausable } from "../domain/pauses.ts";
 import type { Successor } from "../handover.ts";
@@ -98,7 +98,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     inForce: settingsInForce(settings, config),
     reception: succession?.reception ?? null,
     restart,
-    runOwn: createRunOwn(io.env, config.dataDir),
+    runOwn: createRunOwn(withFlags(io.env, flags), config.dataDir),
     ...(onTime && { onTime }),
   });
   if (!(await app.endRestore(ending))) {

@@ -1,4 +1,4 @@
-import { loadConfig } from "../config.ts";
+import { readValues } from "../config.ts";
 import { UsageError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
 import { largestLimits } from "../operator/limits.ts";
@@ -209,7 +209,7 @@ export const tenantCommands: readonly Command[] = verbs.map(
     summary,
     async run({ operands, flags }, io) {
       check?.({ operands, flags });
-      const { dataDir } = loadConfig(io.env, flags);
+      const { dataDir } = readValues(io.env, flags);
       return run({
         client: createOperatorClient(dataDir),
         path: `/operator/tenants/${encodeURIComponent(operands[0] ?? "")}`,

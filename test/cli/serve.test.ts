@@ -2,7 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createOperatorClient } from "../../src/cli/operator-client.ts";
 import { runCommand } from "../../src/cli/run.ts";
+import { until } from "../support/api-server.ts";
 import { createScriptedIo, type Script } from "../support/scripted-io.ts";
 
 let folder: string;
@@ -41,4 +43,46 @@ describe("the operator token", () => {
   ])("is not shown %s", async (_where, script) => {
     expect(await serve(script)).not.toContain("svc_op_");
   });
+});
+
+describe("a server that got its public address as a flag", () => {
+  /** Does something beside it. */
+  async function beside(env: Record<string, string>, act: (env: Record<string, string>) => Promise<void>) {
+    const given = {
+      POSTRIDER_DATA_DIR: folder,
+      POSTRIDER_PORT: "0",
+      POSTRIDER_HOST: "0.0.0.0",
+      POSTRIDER_ALLOW_TARGETS: "10.0.0.0/8",
+      POSTRIDER_BACKUP_URL: join(folder, "backups"),
+      POSTRIDER_MIN_FREE_DISK: "0",
+      ...env,
+    };
+    const { io, out, when, interrupt } = createScriptedIo({ env: given });
+    const flags = ["--public-url", "https://relay.example.com", "--signup", "closed"];
+    const ended = runCommand(["serve", ...flags], io);
+    await when(out, (line) => line.includes("server.started"));
+    await act(given).finally(interrupt);
+    expect(await ended).toBe(0);
+  }
+
+  test("makes its own backups with it", () =>
+    // The flags stand above these, so the server does not mind them.
+    beside({ POSTRIDER_PUBLIC_URL_FILE: join(folder, "missing"), POSTRIDER_SIGNUP: "ajar" }, async () => {
+      const { send } = createOperatorClient(folder);
+      await send("POST", "/operator/backups");
+      const { latest } = await until(
+        async () => (await send("GET", "/operator/backups")) as { under_way: string | null; latest: unknown },
+        ({ under_way }) => under_way === null,
+      );
+      expect(latest).toMatchObject({ kind: "backup", error: null });
+    }));
+
+  test.each([["tenant list"], ["resume"], ["operator token"], ["operator rotate-token"], ["healthcheck"], ["backup"]])(
+    "leaves %s to work in its environment alone",
+    (line) =>
+      beside({}, async (env) => {
+        const { io, err } = createScriptedIo({ env });
+        expect([await runCommand(line.split(" "), io), err]).toEqual([0, []]);
+      }),
+  );
 });

@@ -1,4 +1,4 @@
-import { loadConfig } from "../../config.ts";
+import { readValues } from "../../config.ts";
 import { auditActions } from "../../domain/audit.ts";
 import { UsageError } from "../../domain/errors.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -52,7 +52,7 @@ the operator did. Entries are kept for a year. Those of a deleted account are
 erased with it; what the operator did with it stays.`,
   async run({ flags }, io) {
     const query = queryOf(flags, systemClock.now());
-    const { dataDir } = loadConfig(io.env, flags);
+    const { dataDir } = readValues(io.env, flags);
     const answer = (await createOperatorClient(dataDir).send("GET", `/operator/audit?${query}`)) as AuditPage;
     io.out(flags.has("--json") ? JSON.stringify(answer) : forPeople(answer, io));
     return exitCode.ok;

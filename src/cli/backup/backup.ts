@@ -3,7 +3,6 @@ import { locate } from "../../backup/locate.ts";
 import { makeBackup } from "../../backup/make.ts";
 import { backupName } from "../../backup/place.ts";
 import { verifyBackup } from "../../backup/verify.ts";
-import { loadConfig } from "../../config.ts";
 import { secretsBetween, secretsIn } from "../../data-dir-copy.ts";
 import { StartupError, UsageError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
@@ -12,7 +11,15 @@ import { nearest } from "../../lib/nearest.ts";
 import { formatBytes } from "../bytes.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
-import { contentsOf, dirFlag, interruptible, pendingIn, readMasterKeysElsewhere, temporaryFolder } from "./options.ts";
+import {
+  contentsOf,
+  dirFlag,
+  interruptible,
+  pendingIn,
+  readBackupConfig,
+  readMasterKeysElsewhere,
+  temporaryFolder,
+} from "./options.ts";
 import { faultsText } from "./verify.ts";
 
 export const backupCommand: Command = {
@@ -33,7 +40,7 @@ at one moment, the secrets and a manifest. Whoever has it can read everything, u
 POSTRIDER_BACKUP_AGE_RECIPIENT encrypts it. A master key that POSTRIDER_MASTER_KEY_FILE
 names is not in it.`,
   async run({ operands, flags }, io) {
-    const config = loadConfig(io.env, flags);
+    const config = readBackupConfig(io.env, flags);
     const [to = config.backupUrl ?? "./", extra] = operands;
     if (extra !== undefined) throw tooMany(to, extra);
     if (config.databaseUrl !== null) throw new StartupError(onPostgres);

@@ -4,7 +4,8 @@ import { parseIdentities } from "../../backup/encryption.ts";
 import { locate } from "../../backup/locate.ts";
 import type { Manifest } from "../../backup/manifest.ts";
 import type { Location, Place, StoredBackup } from "../../backup/place.ts";
-import type { Config } from "../../config.ts";
+import { readS3Access, type S3Access } from "../../backup-settings.ts";
+import { readValues, type SettingValues } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { parseMasterKey } from "../../master-key-file.ts";
@@ -37,8 +38,16 @@ export function readIdentities(flags: ReadonlyMap<string, string>): string[] {
   }
 }
 
+/** What commands for backups go by: a server's settings, apart from how they fit together. */
+export type BackupConfig = SettingValues & { readonly s3: S3Access | null };
+
+export const readBackupConfig = (env: Io["env"], flags: ReadonlyMap<string, string>): BackupConfig => ({
+  ...readValues(env, flags),
+  s3: readS3Access(env),
+});
+
 /** The master key kept elsewhere, and one that is to take its place; none: the key is in the backup, if anywhere. */
-export function readMasterKeysElsewhere({ masterKeyFile }: Pick<Config, "masterKeyFile">): Uint8Array[] {
+export function readMasterKeysElsewhere({ masterKeyFile }: Pick<BackupConfig, "masterKeyFile">): Uint8Array[] {
   if (masterKeyFile === null) return [];
   const [key, next] = [masterKeyFile, `${masterKeyFile}.next`].map(readKey);
   if (key) return next ? [key, next] : [key];
@@ -65,7 +74,7 @@ export interface FoundBackup {
 }
 
 /** An existing backup: the named one, or the newest of its place. @throws StartupError when there is none */
-export async function findBackup(from: string, config: Config): Promise<FoundBackup> {
+export async function findBackup(from: string, config: BackupConfig): Promise<FoundBackup> {
   const { place, name }: Location = locate(from, {
     s3: config.s3,
     staging: config.dataDir,

@@ -1,6 +1,5 @@
 import { databaseEntry } from "../../backup/archive.ts";
 import { unpack } from "../../backup/unpack.ts";
-import { loadConfig } from "../../config.ts";
 import { enterEmptyDir } from "../../data-dir-copy.ts";
 import { StartupError, UsageError } from "../../domain/errors.ts";
 import { pausable } from "../../domain/pauses.ts";
@@ -13,6 +12,7 @@ import {
   identityFlag,
   interruptible,
   pendingIn,
+  readBackupConfig,
   readIdentities,
   readMasterKeysElsewhere,
 } from "./options.ts";
@@ -42,7 +42,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
   async run({ operands, flags }, io) {
     const way = ways.find((known) => known === (flags.get("--pending") ?? ways[0]));
     if (way === undefined) throw new UsageError(`--pending must be one of ${ways.join(", ")}. Try: --pending hold`);
-    const config = loadConfig(io.env, flags);
+    const config = readBackupConfig(io.env, flags);
     const { place, name, from, instead } = await findBackup(operands[0] ?? "", config);
     const identities = readIdentities(flags);
     const masterKeys = readMasterKeysElsewhere(config);

@@ -1,5 +1,4 @@
 import { verifyBackup } from "../../backup/verify.ts";
-import { loadConfig } from "../../config.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatBytes } from "../bytes.ts";
 import { type Command, jsonFlag } from "../command.ts";
@@ -11,6 +10,7 @@ import {
   identityFlag,
   interruptible,
   pendingIn,
+  readBackupConfig,
   readIdentities,
   readMasterKeysElsewhere,
   temporaryFolder,
@@ -26,7 +26,7 @@ are its checksums, the database (pages, references, the counts of the manifest, 
 each account against its rows), and that the master key opens it. Exit code 0: it can be
 restored.`,
   async run({ operands, flags }, io) {
-    const config = loadConfig(io.env, new Map());
+    const config = readBackupConfig(io.env, new Map());
     const { place, name, from, instead } = await findBackup(operands[0] ?? "", config);
     io.standBack();
     const { signal, given } = interruptible(io);
