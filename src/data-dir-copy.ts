@@ -6,6 +6,7 @@ import type { Pausable } from "./domain/pauses.ts";
 import { lockFile } from "./folder-lock.ts";
 import { markPending, writeHeld } from "./held-file.ts";
 import { messageOf } from "./lib/error-message.ts";
+import { keepOwnerOfFolder } from "./lib/keep-owner.ts";
 import { readPrivate, syncFolder } from "./private-files.ts";
 import { masterKeyFile, nextMasterKeyFile, secretFiles } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
@@ -113,6 +114,7 @@ export function enterEmptyDir(folder: string): NewDataDir {
     }
     rmSync(workshop, { recursive: true, force: true });
     mkdirSync(workshop, { mode: 0o700 });
+    keepOwnerOfFolder(workshop, path);
   } catch (error) {
     release();
     throw error;

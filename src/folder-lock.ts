@@ -1,7 +1,8 @@
 import { Database } from "bun:sqlite";
-import { chmodSync } from "node:fs";
+import { chmodSync, closeSync, openSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { codeOf } from "./lib/error-message.ts";
+import { keepOwner } from "./lib/keep-owner.ts";
 
 /**
  * The lock of a data directory: an exclusive transaction on a database of its own, which is a lock of the operating system. It
@@ -16,7 +17,8 @@ export interface FolderLock {
 
 /** @throws the error of SQLite or of the system; see `isLocked` */
 export function lockFolder(path: string): FolderLock {
-  const lock = new Database(join(path, lockFile), { create: true });
+  makeLockFile(path);
+  const lock = new Database(join(path, lockFile), { readwrite: true, create: false });
   try {
     chmodSync(join(path, lockFile), 0o600);
     lock.run("pragma busy_timeout = 0");
@@ -27,6 +29,17 @@ export function lockFolder(path: string): FolderLock {
   } catch (error) {
     lock.close();
     throw error;
+  }
+}
+
+/** Only if there is none: closing a file that SQLite has locked in this process would drop the lock. */
+function makeLockFile(path: string): void {
+  try {
+    const made = openSync(join(path, lockFile), "wx", 0o600);
+    keepOwner(made, path);
+    closeSync(made);
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
   }
 }
 

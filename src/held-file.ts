@@ -19,7 +19,7 @@ export function readHeld(path: string): readonly Pausable[] {
 
 /** @throws the system's error when it cannot be written */
 export function writeHeld(path: string, held: readonly Pausable[]): void {
-  if (held.length > 0) writePrivate(path, heldFile, `${JSON.stringify(held)}\n`, true);
+  if (held.length > 0) writePrivate(path, heldFile, `${JSON.stringify(held)}\n`, true, path);
   else rmSync(join(path, heldFile), { force: true });
 }
 
@@ -33,7 +33,7 @@ export const failsPending = (path: string): boolean => existsSync(join(path, fai
  * @throws the system's error when it cannot be written
  */
 export function markPending(path: string, fails: boolean): void {
-  if (fails) writePrivate(path, failPendingFile, "", true);
+  if (fails) writePrivate(path, failPendingFile, "", true, path);
   else {
     rmSync(join(path, failPendingFile), { force: true });
     syncFolder(path);

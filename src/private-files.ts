@@ -207,7 +207,7 @@ export function readPrivate(path: string): string {
 /**
  * Writes a file that gets its name only once it is complete, and replaces a link of that name instead of following it.
  * @param durably it is on disk, with its name, when this returns
- * @param like the file whose owner it gets when this is root; by default the one that it replaces
+ * @param like the file or folder whose owner it gets when this is root; by default the one that it replaces
  */
 export function writePrivate(
   folder: string,

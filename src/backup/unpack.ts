@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { StartupError } from "../domain/errors.ts";
 import { isDiskFull } from "../lib/disk-full.ts";
 import { messageOf } from "../lib/error-message.ts";
+import { keepOwner } from "../lib/keep-owner.ts";
 import { masterKeyFile, nextMasterKeyFile, secretFiles } from "../secrets.ts";
 import { type CopyCheck, checkCopy } from "../store/backup/check.ts";
 import { databaseEntry } from "./archive.ts";
@@ -151,6 +152,7 @@ function createFiles(
       done = 0;
       hash = createHash("sha256");
       file = openSync(join(folder, entry), "wx", 0o600);
+      keepOwner(file, folder);
     },
     take(chunk) {
       if (file === null) return;

@@ -1,4 +1,4 @@
-import { fchownSync, statSync } from "node:fs";
+import { closeSync, constants, fchownSync, openSync, statSync } from "node:fs";
 
 /**
  * Gives a file that root has just made the owner of another one, whose place it takes or which it belongs to: commands that are
@@ -13,5 +13,18 @@ export function keepOwner(file: number, like: string): void {
     if (found) fchownSync(file, found.uid, found.gid);
   } catch {
     // A container's root, or a file system without owners: the next start says whose the file is, if that is wrong.
+  }
+}
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+
+/** Like `keepOwner`, for a folder that root has just made. */
+export function keepOwnerOfFolder(made: string, like: string): void {
+  if (process.getuid?.() !== 0) return;
+  const folder = openSync(made, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  try {
+    keepOwner(folder, like);
+  } finally {
+    closeSync(folder);
   }
 }

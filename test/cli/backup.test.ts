@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
+  chownSync,
   copyFileSync,
   cpSync,
   existsSync,
@@ -227,6 +228,20 @@ describe("postrider backup", () => {
 });
 
 describe("postrider restore", () => {
+  test.skipIf(process.getuid?.() !== 0).each([["hold"], ["fail"]])(
+    "with --pending %s leaves every file to the folder's user when root runs it",
+    async (way) => {
+      const restored = join(folder, `service-${way}`);
+      mkdirSync(restored, { mode: 0o700 });
+      chownSync(restored, 12_345, 12_345);
+      const { code } = await run(["restore", await backUp(), "--data-dir", restored, "--pending", way]);
+      expect(code).toBe(0);
+      const owners = readdirSync(restored).map((name) => [name, statSync(join(restored, name)).uid]);
+      expect(owners.length).toBe(6);
+      expect(owners.filter(([, uid]) => uid !== 12_345)).toEqual([]);
+    },
+  );
+
   test("begins paused when that is asked, until postrider resume", async () => {
     const restored = join(folder, "held");
     const { out } = await run(["restore", await backUp(), "--data-dir", restored, "--pending", "hold"]);
