@@ -7,7 +7,7 @@ import { lockFile } from "./folder-lock.ts";
 import { markPending, writeHeld } from "./held-file.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { keepOwnerOfFolder } from "./lib/keep-owner.ts";
-import { readPrivate, syncFolder } from "./private-files.ts";
+import { readIfThere, syncFolder } from "./private-files.ts";
 import { masterKeyFile, nextMasterKeyFile, secretFiles } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
@@ -44,21 +44,13 @@ export function secretsIn(folder: string, isKeyElsewhere: boolean): SecretFile[]
   const path = resolve(folder);
   const wanted = secretFiles.filter((name) => !(isKeyElsewhere && keyFiles.includes(name)));
   return wanted.flatMap((name) => {
-    const file = join(path, name);
-    if (!existsSync(file)) {
-      if (name !== masterKeyFile) return [];
-      throw new StartupError(
-        `There is no ${masterKeyFile} in ${path}, and no backup without it is of use. ` +
-          "Try: name the server's folder with --data-dir, or POSTRIDER_MASTER_KEY_FILE if the key is kept elsewhere.",
-      );
-    }
-    try {
-      return [{ name, contents: Buffer.from(readPrivate(file)) }];
-    } catch (error) {
-      throw new StartupError(
-        `${file} cannot be read (${messageOf(error)}). Try: run the command as the user that runs the server.`,
-      );
-    }
+    const text = readIfThere(join(path, name));
+    if (text !== null) return [{ name, contents: Buffer.from(text) }];
+    if (name !== masterKeyFile) return [];
+    throw new StartupError(
+      `There is no ${masterKeyFile} in ${path}, and no backup without it is of use. ` +
+        "Try: name the server's folder with --data-dir, or POSTRIDER_MASTER_KEY_FILE if the key is kept elsewhere.",
+    );
   });
 }
 

@@ -15,10 +15,13 @@ import {
   checkPrivate,
   closeFile,
   closeFolder,
+  isThere,
   type LinkPolicy,
   readGiven,
+  readIfThere,
   readPrivate,
   syncFolder,
+  unreadable,
   writePrivate,
 } from "./private-files.ts";
 import {
@@ -62,6 +65,8 @@ export interface DataDir extends Home {
   readonly path: string;
   /** Those read at startup; readable only by this user. */
   readonly secrets: Secrets;
+  /** Nobody knows the operator token yet: this start has generated it. */
+  readonly isTokenNew: boolean;
   /** What a restore has asked to be held back. */
   readonly held: readonly Pausable[];
 }
@@ -166,10 +171,12 @@ export function openDataDir(
   closeToOthers(path, warn);
   const lock = takeLock(path);
   try {
+    const isTokenNew = !existsSync(join(path, operatorTokenFile));
     const secrets = readSecrets(path, warn, place);
     return {
       path,
       secrets,
+      isTokenNew,
       held: readHeld(path),
       announce(server, warn) {
         try {
@@ -213,11 +220,11 @@ export function openDataDir(
   }
 }
 
-/** Whether a server has been started on the folder, or somebody has put its secrets there. */
-export const masterKeyIsIn = (folder: string): boolean => existsSync(join(resolve(folder), ownMasterKeyFile));
-
-/** Whether a start has already generated it, or somebody has put it there. */
-export const operatorTokenIsIn = (folder: string): boolean => existsSync(join(resolve(folder), operatorTokenFile));
+/**
+ * Whether a server has been started on the folder, or somebody has put its secrets there.
+ * @throws StartupError when this user may not know
+ */
+export const masterKeyIsIn = (folder: string): boolean => isThere(join(resolve(folder), ownMasterKeyFile));
 
 /**
  * The operator token of a folder, whether or not a server runs on it. Nothing is created or changed.
@@ -230,11 +237,9 @@ export function readOperatorTokenIn(folder: string, warn: (message: string) => v
     checkPrivate(file, warn);
   } catch (error) {
     if (error instanceof StartupError) throw error;
-    throw new StartupError(
-      `${file} cannot be read (${messageOf(error)}). Try: run the command as the user that runs the server.`,
-    );
+    throw unreadable(file, error);
   }
-  if (!operatorTokenIsIn(path)) throw noOperatorToken(path);
+  if (!isThere(file)) throw noOperatorToken(path);
   return readWhole(file, operatorTokenFile);
 }
 
@@ -247,7 +252,7 @@ const noOperatorToken = (path: string) =>
  */
 export function rotateOperatorTokenIn(folder: string): void {
   const path = resolve(folder);
-  if (!operatorTokenIsIn(path)) throw noOperatorToken(path);
+  if (!isThere(join(path, operatorTokenFile))) throw noOperatorToken(path);
   const lock = takeLock(path);
   try {
     writeOperatorToken(path);
@@ -287,10 +292,14 @@ export function takeLock(path: string): FolderLock {
   }
 }
 
-/** What the server that runs on this folder said about itself; null when there is none. */
+/**
+ * What the server that runs on this folder said about itself; null when there is none, or a power failure has garbled it.
+ * @throws StartupError when it cannot be read
+ */
 export function readServerFile(folder: string): Whereabouts | null {
+  const text = readIfThere(join(resolve(folder), serverFile));
   try {
-    return JSON.parse(readPrivate(join(resolve(folder), serverFile))) as Whereabouts;
+    return text === null ? null : (JSON.parse(text) as Whereabouts);
   } catch {
     return null;
   }

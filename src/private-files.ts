@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "./domain/errors.ts";
-import { messageOf } from "./lib/error-message.ts";
+import { codeOf, messageOf } from "./lib/error-message.ts";
 import { keepOwner } from "./lib/keep-owner.ts";
 
 /** Files that belong to this user alone, in a folder that does too. Windows has other means, which it takes care of itself. */
@@ -203,6 +203,34 @@ export function readPrivate(path: string): string {
     closeSync(file);
   }
 }
+
+/** Like `readPrivate`, for a command. @returns null when there is no such file @throws StartupError when it cannot be read */
+export function readIfThere(path: string): string | null {
+  try {
+    return readPrivate(path);
+  } catch (error) {
+    if (isAbsent(error)) return null;
+    throw unreadable(path, error);
+  }
+}
+
+/** Whether there is such a file or folder. @throws StartupError when this user may not know */
+export function isThere(path: string): boolean {
+  try {
+    statSync(path);
+    return true;
+  } catch (error) {
+    if (isAbsent(error)) return false;
+    throw unreadable(path, error);
+  }
+}
+
+const isAbsent = (error: unknown) => ["ENOENT", "ENOTDIR"].includes(codeOf(error));
+
+export const unreadable = (path: string, error: unknown) =>
+  new StartupError(
+    `${path} cannot be read (${messageOf(error)}). Try: run the command as the user that runs the server.`,
+  );
 
 /**
  * Writes a file that gets its name only once it is complete, and replaces a link of that name instead of following it.

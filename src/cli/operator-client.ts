@@ -7,7 +7,7 @@ import type { Whereabouts } from "../home.ts";
 import { codeOf, messageOf } from "../lib/error-message.ts";
 import { networkNamespace } from "../lib/network-namespace.ts";
 import { operatorUserHeader } from "../operator/user-header.ts";
-import { readPrivate } from "../private-files.ts";
+import { readPrivate, unreadable } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
 import { refusal } from "./refusal.ts";
 
@@ -45,7 +45,7 @@ export function createOperatorClient(dataDir: string): OperatorClient {
  * The server that holds the folder. If it has died, or is in another network, anyone may be listening at its address here, and
  * must not be given the token.
  * @returns null when none holds it
- * @throws NotReached when it is in another network
+ * @throws NotReached when it is in another network, StartupError when this user may not know
  */
 export function runningServer(dataDir: string): Whereabouts | null {
   const isHeld = isInUse(dataDir);
@@ -85,8 +85,8 @@ function readToken(dataDir: string): string {
   const path = join(dataDir, operatorTokenFile);
   try {
     return readPrivate(path).trim();
-  } catch {
-    throw new StartupError(`${path} cannot be read. Try: run the command as the user that runs the server.`);
+  } catch (error) {
+    throw unreadable(path, error);
   }
 }
 

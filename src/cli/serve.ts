@@ -1,7 +1,6 @@
 import { uptime } from "node:os";
 import { type App, createApp } from "../app.ts";
 import { type Config, readSettings, toConfig, withFlags } from "../config.ts";
-import { operatorTokenIsIn } from "../data-dir.ts";
 import { pausable } from "../domain/pauses.ts";
 import type { Successor } from "../handover.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -72,7 +71,6 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const ended = new AbortController();
   void asked.then(() => ended.abort());
   const succession = io.predecessor === null ? null : await succeedTo(io.predecessor, given, io.env);
-  const isFirstStart = !operatorTokenIsIn(given.dataDir);
   const takesSnapshot = !flags.has(noSnapshotFlag.name);
   const { signal: ending } = ended;
   const dataDir = await prepareData({
@@ -85,7 +83,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     signal: ending,
   });
   if (dataDir === null) return exitCode.ok;
-  const { secrets, path: storeFolder, held } = dataDir;
+  const { secrets, path: storeFolder, held, isTokenNew } = dataDir;
   const config = { ...given, paused: pausable.filter((what) => given.paused.includes(what) || held.includes(what)) };
   const onTime = databaseClock?.heard;
   const app = await createApp(config, {
@@ -108,7 +106,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const { url } = await app.start();
   running = app;
   tellSupervisor(["READY=1"], io.env);
-  const shownOnce = isFirstStart && config.localMode ? secrets.operatorToken : null;
+  const shownOnce = isTokenNew && config.localMode ? secrets.operatorToken : null;
   if (greets) io.out(welcome(url, config, shownOnce, io));
 
   const why = await Promise.race([asked, succeeded]);

@@ -1,5 +1,5 @@
 import { type Config, readSettings, toConfig } from "../../config.ts";
-import { findExposed } from "../../data-dir.ts";
+import { findExposed, readServerFile } from "../../data-dir.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { describePair } from "../../lib/certificate.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
@@ -55,6 +55,9 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     return [{ check: "settings", ...badInWords(messageOf(error)) }];
   }
   const { dataDir, databaseUrl, tls } = config;
+  const whereabouts = await know(() => readServerFile(dataDir));
+  // Another user than the server's can look at nothing else, either.
+  if ("failure" in whereabouts) return [{ check: "permissions", ...badInWords(whereabouts.failure) }];
   const isDeep = flags.has(deepFlag.name);
   const inFile = databaseUrl === null;
   const [server, store, disk, dns, proxy, pages, backups] = await Promise.all([
