@@ -39,6 +39,21 @@ describe("postrider demo", () => {
     expect(err[0]).toMatch(words);
     expect(err[0]).not.toContain("secret");
   });
+
+  test("says so where no temporary folder can be made", async () => {
+    const given = process.env.TMPDIR;
+    process.env.TMPDIR = join(import.meta.path, "none");
+    try {
+      const { io, out, err } = createScriptedIo();
+      expect([await runCommand(["demo"], io), out]).toEqual([1, []]);
+      expect(err).toEqual([
+        expect.stringMatching(/^postrider: No folder can be made in .*none \(.*\)\. Try: TMPDIR with/),
+      ]);
+    } finally {
+      if (given === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = given;
+    }
+  });
 });
 
 describeWithOwnServer("the story of several servers", () => {

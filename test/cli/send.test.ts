@@ -374,6 +374,20 @@ describe("lines", () => {
     ]);
   });
 
+  test("input that cannot be read on is told of, after what came before", async () => {
+    const server = await receivedBy(acceptBatch);
+    async function* breakingOff() {
+      yield* pieces('{"n":1}\n{"n":');
+      throw new Error("EIO: i/o error, read");
+    }
+    const { code, err } = await send([], { url: server.url, input: breakingOff() });
+    expect(code).toBe(1);
+    expect(err).toEqual([
+      "postrider: Standard input cannot be read (EIO: i/o error, read). Try: postrider send < events.ndjson",
+      "1 event accepted, 0 refused, 0 not sent. Nothing after line 1 was read.",
+    ]);
+  });
+
   test("the one that spoils its batch at the server is found, and the others are sent", async () => {
     const server = await receivedBy((request) => {
       if (!request.body.includes('"n":13}')) return acceptBatch(request);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createApp } from "../../app.ts";
 import { loadConfig } from "../../config.ts";
 import { openDataDir } from "../../data-dir.ts";
-import { UsageError } from "../../domain/errors.ts";
+import { StartupError, UsageError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -48,7 +48,7 @@ events posted to all of them, and one server killed while it delivers; the other
 its deliveries when its lease has run out, after 20 seconds.`,
   async run({ flags }, io) {
     const shared = sharedDatabaseFrom(flags);
-    const folder = mkdtempSync(join(tmpdir(), "postrider-demo-"));
+    const folder = makeFolder();
     try {
       const interrupted = io.nextSignal().then((signal) => signalExitCode[signal]);
       if (shared !== null) return await showNodes({ ...shared, folder, io, interrupted });
@@ -58,6 +58,17 @@ its deliveries when its lease has run out, after 20 seconds.`,
     }
   },
 };
+
+function makeFolder(): string {
+  const parent = tmpdir();
+  try {
+    return mkdtempSync(join(parent, "postrider-demo-"));
+  } catch (error) {
+    throw new StartupError(
+      `No folder can be made in ${parent} (${messageOf(error)}). Try: TMPDIR with a folder that this user can write to.`,
+    );
+  }
+}
 
 /** Null: a single server, with a folder to itself. @throws UsageError */
 function sharedDatabaseFrom(flags: ReadonlyMap<string, string>): { url: string; count: number } | null {

@@ -1,5 +1,6 @@
 import { maxBatchBytes } from "../../events/ingest-routes.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import type { BatchSender, GoodLine } from "./batch-sender.ts";
 import { batchBytes, longestPayload, mostInBatch } from "./bodies.ts";
 import { faultOf } from "./fault.ts";
@@ -56,8 +57,9 @@ export async function sendLines({ input, sender, tally, clock, strict, signal }:
     readPiece();
     while (stopped === null) {
       const event = await events.next();
-      if (event.kind === "failed") throw event.error;
-      if (event.kind === "stop") {
+      if (event.kind === "failed") {
+        stopped = `Standard input cannot be read (${messageOf(event.error)}). Try: postrider send < events.ndjson`;
+      } else if (event.kind === "stop") {
         stopped = event.reason;
       } else if (event.kind === "linger is over") {
         await sendBatch();
