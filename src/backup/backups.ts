@@ -4,10 +4,11 @@ import type { BackupFigures } from "../http/metrics.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { type BackupHistory, type BackupOutcome, forget, parseHistory, remember, toRemove } from "./history.ts";
 import { type Place, type StoredBackup, timeInName } from "./place.ts";
 
-/** Runs a command of this program in a separate process. */
+/** Runs a command of this program in a separate process, which the signal ends, if need be by force. */
 export type RunOwn = (
   args: readonly string[],
   signal: AbortSignal,
@@ -152,12 +153,12 @@ export function createBackups(options: BackupsOptions): Backups {
   async function prune(to: string): Promise<void> {
     try {
       const place = openPlace(to);
-      const stored = await place.list();
-      for (const name of toRemove(stored, keep, history.verified)) {
-        await place.remove(name);
+      const list = () => untilAborted(stopped.signal, () => place.list());
+      for (const name of toRemove(await list(), keep, history.verified)) {
+        await untilAborted(stopped.signal, () => place.remove(name));
         log.write("info", "backup.removed", { backup: name });
       }
-      history = forget(history, await place.list());
+      history = forget(history, await list());
     } catch (error) {
       throw new Error(`Older backups could not be removed: ${messageOf(error)}`, { cause: error });
     }
@@ -177,7 +178,7 @@ export function createBackups(options: BackupsOptions): Backups {
     start: plan,
     async stop() {
       cancelTimer();
-      stopped.abort();
+      stopped.abort(new Error("the server was stopped"));
       await working?.ended;
     },
     begin() {
@@ -192,7 +193,7 @@ export function createBackups(options: BackupsOptions): Backups {
     async list() {
       if (url === null) return [];
       try {
-        return await openPlace(url).list();
+        return await untilAborted(stopped.signal, () => openPlace(url).list());
       } catch (error) {
         throw unavailable(messageOf(error), "backups_unavailable", 60);
       }

@@ -1,6 +1,7 @@
 import type { S3Access } from "../backup-settings.ts";
 import { StartupError } from "../domain/errors.ts";
 import { codeOf, messageOf } from "../lib/error-message.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { type Staging, stage } from "./folder.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 
@@ -54,10 +55,11 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
   }
 
   /** The object appears only once its last part is uploaded: an upload that fails earlier leaves nothing visible. */
-  async function upload(key: string, file: string, bytes: number): Promise<void> {
+  async function upload(key: string, file: string, bytes: number, signal: AbortSignal): Promise<void> {
     const partSize = Math.max(partBytes, Math.ceil(bytes / mostParts));
     const writer = client.file(key).writer({ partSize, queueSize: partsAtOnce, retry: retries });
     for await (const chunk of Bun.file(file).stream()) {
+      signal.throwIfAborted();
       await writer.write(chunk);
       await writer.flush();
     }
@@ -69,10 +71,13 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
   return {
     name,
 
-    async put(file, source) {
+    async put(file, source, signal) {
       const staged = await stage({ ...staging, name: stagedName }, source);
       try {
-        await explained(`${name}${file}`, () => upload(prefix + file, staged.path, staged.bytes));
+        // A store that does not answer would keep the process, and whoever waits for it, for minutes.
+        await untilAborted(signal, () =>
+          explained(`${name}${file}`, () => upload(prefix + file, staged.path, staged.bytes, signal)),
+        );
         return staged.bytes;
       } finally {
         await staged.remove();

@@ -5,6 +5,7 @@ import { StartupError } from "../domain/errors.ts";
 import { isDiskFull } from "../lib/disk-full.ts";
 import { codeOf, messageOf } from "../lib/error-message.ts";
 import { syncFolder } from "../private-files.ts";
+import { unfinishedFile } from "./leftovers.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 import { checkRoom } from "./room.ts";
 
@@ -76,7 +77,7 @@ export async function stage(
   { folder, leaveFreeBytes, name }: Staging & { name: string },
   source: AsyncIterable<Uint8Array>,
 ): Promise<{ path: string; bytes: number; remove(): Promise<void> }> {
-  const path = join(folder, `.postrider-${name}.unfinished-${process.pid}`);
+  const path = join(folder, unfinishedFile(name));
   // The reason for the failure matters more than an error about having nothing to remove.
   const remove = () => rm(path, { force: true }).catch(() => {});
   try {

@@ -45,7 +45,8 @@ export async function makeBackup(options: MakeOptions): Promise<{ manifest: Mani
       await restAsUsual();
     };
     const compressed = compress(chunks(), rest);
-    const bytes = await place.put(name, recipients.length === 0 ? compressed : encrypt(compressed, recipients));
+    const archive = recipients.length === 0 ? compressed : encrypt(compressed, recipients);
+    const bytes = await place.put(name, archive, signal);
     return { manifest, bytes };
   } finally {
     snapshot.close();

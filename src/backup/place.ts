@@ -4,9 +4,11 @@ export interface Place {
   readonly name: string;
   /**
    * Stores a backup. It gets its name only once it is whole and durable, and replaces one of the same name.
+   * @param signal breaks off what comes after the source has ended
    * @returns its size
+   * @throws the signal's reason
    */
-  put(name: string, source: AsyncIterable<Uint8Array>): Promise<number>;
+  put(name: string, source: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number>;
   /** The backups named by `backupName`, newest first. */
   list(): Promise<StoredBackup[]>;
   read(name: string): AsyncIterable<Uint8Array>;

@@ -5,6 +5,7 @@ import { StartupError } from "../domain/errors.ts";
 import { isDiskFull } from "../lib/disk-full.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { keepOwner } from "../lib/keep-owner.ts";
+import { eachUntilAborted } from "../lib/until-aborted.ts";
 import { masterKeyFile, nextMasterKeyFile, secretFiles } from "../secrets.ts";
 import { type CopyCheck, checkCopy } from "../store/backup/check.ts";
 import { databaseEntry } from "./archive.ts";
@@ -55,7 +56,8 @@ export interface Unpacked extends CopyCheck {
  * @throws StartupError when it is not a backup, cannot be read, is cut short, or does not match its checksums
  */
 export async function unpack(options: UnpackOptions): Promise<Unpacked> {
-  const { source, from, folder, identities, instead = "another backup", signal, rest, onProgress } = options;
+  const { from, folder, identities, instead = "another backup", signal, rest, onProgress } = options;
+  const source = eachUntilAborted(signal, options.source);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const files = createFiles(folder, {
     leaveFreeBytes: options.leaveFreeBytes,

@@ -4,6 +4,7 @@ import { StartupError } from "../domain/errors.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { databaseEntry } from "./archive.ts";
+import { verifyFolder } from "./leftovers.ts";
 import { createRest } from "./rest.ts";
 import { type Unpacked, type UnpackOptions, unpack } from "./unpack.ts";
 
@@ -27,7 +28,7 @@ const staleMs = 24 * 60 * 60_000;
 export async function verifyBackup({ parent, clock, ...options }: VerifyOptions): Promise<Unpacked> {
   let folder: string;
   try {
-    folder = mkdtempSync(join(parent, prefix));
+    folder = mkdtempSync(join(parent, verifyFolder()));
     removeStale(parent, folder);
   } catch (error) {
     throw new StartupError(`No folder can be made in ${parent} (${messageOf(error)}). Try: another one, with --dir.`);

@@ -213,6 +213,26 @@ describe("backups by schedule", () => {
     await backups.stop();
   });
 
+  test("end with the server even if their place never answers", async () => {
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const list = () => {
+      resolve();
+      return new Promise<never>(() => {});
+    };
+    const world = createWorld({ openPlace: () => ({ ...world.place, list }) });
+    const backups = world.open();
+    world.succeeds();
+    backups.begin();
+    await asked;
+    const listed = backups.list().catch(({ code }) => code);
+    await backups.stop();
+    expect(await listed).toBe("backups_unavailable");
+    expect(world.open().history().latest).toMatchObject({
+      name: world.stored[0] as string,
+      error: "Older backups could not be removed: the server was stopped",
+    });
+  });
+
   test("cannot remove what their place does not let go, and say so", async () => {
     const world = createWorld({
       openPlace: () => ({ ...world.place, list: () => Promise.reject(new StartupError("gone")) }),

@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generateHybridIdentity, generateX25519Identity, identityToRecipient } from "age-encryption";
 import { isEncrypted } from "../../src/backup/encryption.ts";
 import { locate } from "../../src/backup/locate.ts";
 import { readS3Access } from "../../src/backup-settings.ts";
+import { runCommand } from "../../src/cli/run.ts";
 import { type BackedUp, createBackedUp } from "../support/backed-up.ts";
 import { rowsOf } from "../support/filled-folder.ts";
-import { startS3Server } from "../support/s3-server.ts";
+import { startS3Server, startStuckS3Server } from "../support/s3-server.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 
 let world: BackedUp;
 let s3: Awaited<ReturnType<typeof startS3Server>>;
@@ -58,6 +60,7 @@ describe("a backup in S3", () => {
       (async function* () {
         for (let n = 0; n < 18; n++) yield part;
       })(),
+      new AbortController().signal,
     );
     expect(bytes).toBe(18 * 2 ** 20);
     let read = 0;
@@ -99,6 +102,30 @@ describe("a backup in S3", () => {
     }
     expect(readdirSync(world.dataDir).filter((name) => name.includes("unfinished"))).toEqual([]);
     expect(readdirSync(world.folder)).not.toContain("not-made");
+  });
+
+  test.each([
+    ["is being written", ["backup", "s3://backups/x"], "The backup was stopped. Nothing was kept."],
+    ["is being verified", ["backup", "verify", "s3://backups/x.tar.zst"], ""],
+    [
+      "is being restored",
+      ["restore", "s3://backups/x.tar.zst", "--data-dir", "NEW"],
+      "The restore was stopped. Nothing was restored.",
+    ],
+  ])("that %s, where nothing answers, is stopped at once and leaves nothing", async (_, words, said) => {
+    const stuck = startStuckS3Server();
+    const target = join(world.folder, "never-made");
+    const { io, err, interrupt } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: world.dataDir, ...stuck.env } });
+    const args = words.map((word) => (word === "NEW" ? target : word));
+    const verifying = ["--dir", world.dataDir];
+    const ended = runCommand(args[1] === "verify" ? [...args, ...verifying] : args, io);
+    await stuck.asked;
+    interrupt();
+    expect(await ended).toBe(130);
+    expect(err.join()).toBe(said);
+    expect(readdirSync(world.dataDir).filter((name) => /unfinished|verify/.test(name))).toEqual([]);
+    expect(existsSync(target)).toBe(false);
+    await stuck.stop();
   });
 
   test("that is not there is named", async () => {

@@ -33,3 +33,26 @@ export async function startS3Server() {
     },
   };
 }
+
+/** Takes requests and answers none of them. */
+export function startStuckS3Server() {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const server = Bun.serve({
+    port: 0,
+    idleTimeout: 0,
+    fetch() {
+      resolve();
+      return new Promise<never>(() => {});
+    },
+  });
+  return {
+    env: {
+      AWS_ACCESS_KEY_ID: "anyone",
+      AWS_SECRET_ACCESS_KEY: "anything",
+      AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${server.port}`,
+    },
+    /** Resolves with the first request. */
+    asked,
+    stop: () => server.stop(true),
+  };
+}
