@@ -1,6 +1,6 @@
 import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
-import { type EndSignal, exitCode, type Io, otherSignals } from "./cli/io.ts";
+import { type EndSignal, exitCode, type Io, otherSignals, signalExitCode } from "./cli/io.ts";
 import { successorVariable } from "./cli/successor-variable.ts";
 import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "./cli/terminal.ts";
 import type { Predecessor, PredecessorMessage } from "./handover.ts";
@@ -10,24 +10,27 @@ import { messageOf } from "./lib/error-message.ts";
 const requiredBun = "1.4.5";
 
 /** argv → command → exit code. The only place that ends the process. */
-async function main(): Promise<number> {
+async function main(): Promise<void> {
   if (typeof Bun === "undefined" || Bun.version !== requiredBun) {
     const found = typeof Bun === "undefined" ? `Node ${process.version}` : `Bun ${Bun.version}`;
     process.stderr.write(
       `postrider: Postrider requires Bun ${requiredBun} exactly, and this is ${found}. Try: npm start\n`,
     );
-    return 1;
+    return endSoon(exitCode.failed);
   }
   // Loaded only now: another runtime would fail on the imports before it could say why.
-  const { runCommand } = await import("./cli/run.ts");
-  return runCommand(io.args, io);
+  const { runCommand, startsServer } = await import("./cli/run.ts");
+  const code = await runCommand(io.args, io);
+  if (isAskedToEnd || startsServer(io.args)) endSoon(code);
+  else endOnceRead(code);
 }
 
 const progress = createProgressLine(process.stderr);
 const lines = createLineWriter();
 
-/** A reader that has stopped reading does not keep the process alive for longer. */
+/** A reader that has stopped reading does not keep a server alive for longer, nor what has crashed or was asked to end. */
 const lastWordsMs = 2000;
+let isAskedToEnd = false;
 
 const predecessor = readPredecessor();
 
@@ -55,7 +58,11 @@ const io: Io = {
   },
   nextSignal: () =>
     new Promise<EndSignal>((resolve) => {
-      for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(signal));
+      const asked = (signal: EndSignal) => {
+        isAskedToEnd = true;
+        resolve(signal);
+      };
+      for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, asked);
     }),
   onSignal(listener) {
     const hadTerminal = isatty(0);
@@ -117,9 +124,19 @@ function createLineWriter() {
   };
 }
 
-/** Waits for what was written last: a pipe may take it only after the process would have ended. */
-function end(code: number): void {
+function endSoon(code: number): void {
   setTimeout(() => process.exit(code), lastWordsMs);
+  endWhenWritten(code);
+}
+
+/** What a command has to say is of use as a whole only: a slow reader gets all of it, unless a signal ends the wait. */
+function endOnceRead(code: number): void {
+  void io.nextSignal().then((signal) => process.exit(signalExitCode[signal]));
+  endWhenWritten(code);
+}
+
+/** Waits for what was written last: a pipe may take it only after the process would have ended. */
+function endWhenWritten(code: number): void {
   setImmediate(async () => {
     await lines.whenWritten();
     process.stderr.write("", () => process.exit(code));
@@ -134,9 +151,9 @@ function crash(error: unknown): void {
       "happens again, report this line with the stack that POSTRIDER_LOG_LEVEL=debug adds.\n",
   );
   if (process.env.POSTRIDER_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  end(exitCode.crashed);
+  endSoon(exitCode.crashed);
 }
 
 process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);
-main().then(end, crash);
+main().catch(crash);

@@ -21,7 +21,8 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<numbe
 const isHelp = (word: string) => word === "--help" || word === "-h";
 const isVersion = (word: string) => word === "--version" || word === "-v";
 
-const startsServer = (argv: readonly string[]): boolean =>
+/** Whether the command line runs a server, not a command that comes to an end. */
+export const startsServer = (argv: readonly string[]): boolean =>
   (argv[0] === undefined || argv[0] === "serve" || argv[0].startsWith("-")) &&
   !argv.some((word) => isHelp(word) || isVersion(word));
 
