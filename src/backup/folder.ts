@@ -1,10 +1,12 @@
-import { createReadStream, readdirSync, statSync } from "node:fs";
+import { closeSync, createReadStream, lstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { StartupError } from "../domain/errors.ts";
 import { isDiskFull } from "../lib/disk-full.ts";
 import { codeOf, messageOf } from "../lib/error-message.ts";
 import { syncFolder } from "../private-files.ts";
+import { isCompressed } from "./compression.ts";
+import { isEncrypted } from "./encryption.ts";
 import { unfinishedFile } from "./leftovers.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 import { checkRoom } from "./room.ts";
@@ -12,6 +14,8 @@ import { checkRoom } from "./room.ts";
 /** How much is written between syncs: syncing gigabytes in one go would hold up the server's own syncs. */
 const syncEveryBytes = 16 * 2 ** 20;
 const readBytes = 2 ** 18;
+/** Enough to know a backup by. */
+const startBytes = 64;
 /** Files left behind by a process that was killed. */
 const unfinished = /^\.postrider-.*\.unfinished-\d+$/;
 const staleMs = 24 * 60 * 60_000;
@@ -44,6 +48,7 @@ function createFolder({ folder, leaveFreeBytes }: Staging): Place {
 
     async put(name, source) {
       const path = join(folder, name);
+      checkReplaceable(path);
       const staged = await stage({ folder, leaveFreeBytes, name }, source);
       try {
         await rename(staged.path, path);
@@ -67,6 +72,30 @@ function createFolder({ folder, leaveFreeBytes }: Staging): Place {
     read: (name) => readFile(join(folder, name)),
     remove: (name) => rm(join(folder, name), { force: true }),
   };
+}
+
+/** @throws StartupError when something else is there, such as the database, a device or a link */
+function checkReplaceable(path: string): void {
+  let isReplaceable: boolean;
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    isReplaceable = found === undefined || (found.isFile() && (found.size === 0 || isBackup(path)));
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+  if (isReplaceable) return;
+  throw new StartupError(`${path} is not a backup, and only a backup is replaced. Try: another name, or a folder.`);
+}
+
+function isBackup(path: string): boolean {
+  const start = new Uint8Array(startBytes);
+  const file = openSync(path, "r");
+  try {
+    readSync(file, start);
+  } finally {
+    closeSync(file);
+  }
+  return isCompressed(start) || isEncrypted(start);
 }
 
 /**

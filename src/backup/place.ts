@@ -3,7 +3,7 @@ export interface Place {
   /** For people. */
   readonly name: string;
   /**
-   * Stores a backup. It gets its name only once it is whole and durable, and replaces one of the same name.
+   * Stores a backup. It gets its name only once it is whole and durable, and replaces one of the same name, but nothing else.
    * @param signal breaks off what comes after the source has ended
    * @returns its size
    * @throws the signal's reason

@@ -5,10 +5,12 @@ import {
   copyFileSync,
   cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -74,7 +76,8 @@ describe("postrider backup", () => {
 
   test("replaces a file that is named, and is verified at once when that is asked", async () => {
     const file = join(folder, "named.tar.zst");
-    writeFileSync(file, "an earlier one");
+    await backUp(file);
+    const { ino: earlier } = statSync(file);
     // One is left of a process that was killed long ago, and another one is being written.
     const stale = join(folder, ".postrider-x.unfinished-1");
     writeFileSync(stale, "");
@@ -85,10 +88,37 @@ describe("postrider backup", () => {
       /named\.tar\.zst: [\d.]+ KiB, .* deliveries pending; it took .*\nIt was read back and verified\./,
     );
     expect(code).toBe(0);
-    expect(statSync(file).size).toBeGreaterThan(1_000);
+    expect(statSync(file).ino).not.toBe(earlier);
     expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([".postrider-y.unfinished-1"]);
     const { err } = await run(["backup", file, "--verify", "--dir", "/nowhere"]);
     expect(err).toContain(`${file} was made, but could not be verified: No folder can be made in /nowhere`);
+  });
+
+  test("takes an empty file, and an encrypted backup, for its own", async () => {
+    const file = join(folder, "own.tar.zst");
+    for (const content of ["", "age-encryption.org/v1\n-> X25519"]) {
+      writeFileSync(file, content);
+      expect(await backUp(file)).toBe(file);
+      expect((await run(["backup", "verify", file])).code).toBe(0);
+    }
+  });
+
+  test.each<[string, (path: string) => void]>([
+    ["a database", (path) => copyFileSync(join(dataDir, databaseFile), path)],
+    ["a short letter", (path) => writeFileSync(path, "x")],
+    ["a pipe", (path) => Bun.spawnSync(["mkfifo", path])],
+    ["a link to a backup", (path) => symlinkSync(join(folder, "linked.tar.zst"), path)],
+  ])("never replaces %s", async (what, put) => {
+    await backUp(join(folder, "linked.tar.zst"));
+    const path = join(folder, `${what.replaceAll(" ", "-")}.db`);
+    put(path);
+    const { ino, mtimeMs } = lstatSync(path);
+    expect(await run(["backup", path])).toEqual({
+      code: 1,
+      out: "",
+      err: `postrider: ${path} is not a backup, and only a backup is replaced. Try: another name, or a folder.`,
+    });
+    expect(lstatSync(path)).toMatchObject({ ino, mtimeMs });
   });
 
   test("that is stopped says whether there is a backup", async () => {
