@@ -17,6 +17,7 @@ import { auditRoutes } from "./audit/routes.ts";
 import { createStrangers } from "./audit/strangers.ts";
 import { createBackups, type RunOwn } from "./backup/backups.ts";
 import { locate } from "./backup/locate.ts";
+import { asFolder } from "./backup/place.ts";
 import { backupRoutes } from "./backup/routes.ts";
 import { createBilling } from "./billing/billing.ts";
 import { billingRoutes } from "./billing/routes.ts";
@@ -183,7 +184,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     url: config.databaseUrl === null ? config.backupUrl : null,
     cron: config.backupCron,
     keep: config.backupKeep,
-    openPlace: (url) => locate(url, { s3: config.s3, staging: storeFolder, leaveFreeBytes: 0 }).place,
+    openPlace: (url) => locate(asFolder(url), { s3: config.s3, staging: storeFolder, leaveFreeBytes: 0 }).place,
     run: deps.runOwn,
     folder: storeFolder,
     notes: { read: home.readBackupNotes, write: home.noteBackups },

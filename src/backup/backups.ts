@@ -6,7 +6,7 @@ import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
 import { type BackupHistory, type BackupOutcome, forget, parseHistory, remember, toRemove } from "./history.ts";
-import { type Place, type StoredBackup, timeInName } from "./place.ts";
+import { asFolder, type Place, type StoredBackup, timeInName } from "./place.ts";
 
 /** Runs a command of this program in a separate process, which the signal ends, if need be by force. */
 export type RunOwn = (
@@ -131,8 +131,7 @@ export function createBackups(options: BackupsOptions): Backups {
   }
 
   async function make(to: string, end: End): Promise<void> {
-    const target = /^s3:/.test(to) || to.endsWith("/") ? to : `${to}/`;
-    const { out, err } = await run(["backup", target, "--verify", "--dir", folder, "--json"], stopped.signal);
+    const { out, err } = await run(["backup", asFolder(to), "--verify", "--dir", folder, "--json"], stopped.signal);
     const made = parseAnswer(out);
     const name = made?.backup?.split("/").at(-1) ?? null;
     end({ name, bytes: made?.bytes ?? null, ...verdictOf(made, err) });
@@ -140,7 +139,7 @@ export function createBackups(options: BackupsOptions): Backups {
   }
 
   async function verify(to: string, name: string, end: End): Promise<void> {
-    const from = `${to.replace(/\/$/, "")}/${name}`;
+    const from = `${asFolder(to)}${name}`;
     const { out, err } = await run(["backup", "verify", from, "--dir", folder, "--json"], stopped.signal);
     end({ name, bytes: null, ...verdictOf(parseAnswer(out), err) });
   }

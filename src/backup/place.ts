@@ -27,6 +27,9 @@ export interface Location {
   readonly name: string | null;
 }
 
+/** What POSTRIDER_BACKUP_URL names is a folder or a prefix, whatever it is called and whether or not it is there yet. */
+export const asFolder = (url: string): string => (url.endsWith("/") ? url : `${url}/`);
+
 /** `postrider-20261123T163008.123Z.tar.zst`, plus `.age` when it is encrypted. The names sort by time. */
 export const backupName = (now: number, isEncrypted: boolean): string =>
   `postrider-${new Date(now).toISOString().replaceAll(/[-:]/g, "")}.tar.zst${isEncrypted ? ".age" : ""}`;

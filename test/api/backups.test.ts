@@ -18,7 +18,7 @@ describe("backups of a server, as its operator asks for them", () => {
     expect((await server.request("GET", "/metrics", { token })).text).not.toContain("postrider_backup");
     await server.stop({ keepData: true });
 
-    const folder = join(server.dataDir, "backups");
+    const folder = join(server.dataDir, "relay.example.com");
     const again = await startTestApp({ dataDir: server.dataDir, env: { POSTRIDER_BACKUP_URL: folder } });
     try {
       await again.account();

@@ -188,6 +188,14 @@ describe("postrider backup", () => {
     expect(readdirSync(daily)).toHaveLength(2);
   });
 
+  test("takes what the setting names for a folder, also when it is not there yet and looks like a file", async () => {
+    const env = { POSTRIDER_BACKUP_URL: join(folder, "relay.example.com") };
+    for (const made of [1, 2]) {
+      expect((await run(["backup"], env)).out).toStartWith(`${env.POSTRIDER_BACKUP_URL}/postrider-`);
+      expect(readdirSync(env.POSTRIDER_BACKUP_URL)).toHaveLength(made);
+    }
+  });
+
   test("whose newest is damaged, or none of ours, has the one before it named", async () => {
     const places = join(folder, "damaged");
     const before = await backUp(places);

@@ -5,6 +5,7 @@ import { Cron } from "croner";
 import * as v from "valibot";
 import { parseHistory } from "../../backup/history.ts";
 import { locate } from "../../backup/locate.ts";
+import { asFolder } from "../../backup/place.ts";
 import type { Config } from "../../config.ts";
 import { readBackupNotesIn, readServerFile } from "../../data-dir.ts";
 import { createResolver } from "../../delivery/network/resolver.ts";
@@ -204,7 +205,7 @@ export async function lookAtBackups(config: Config, clock: Clock): Promise<Backu
         `${url} does not answer within ${listWithinMs / 1000} s. Try: check the network and POSTRIDER_BACKUP_URL.`,
       );
     });
-    return Promise.race([locate(url, { s3, staging: dataDir, leaveFreeBytes: 0 }).place.list(), late]);
+    return Promise.race([locate(asFolder(url), { s3, staging: dataDir, leaveFreeBytes: 0 }).place.list(), late]);
   };
   return {
     place: url,

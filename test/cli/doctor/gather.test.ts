@@ -42,3 +42,10 @@ test.each<[string, string, number, number, string]>([
   const facts = await lookAtBackups(loadConfig(env, new Map()), createFakeClock(nowMs));
   expect(judgeBackups(nowMs, facts, true).state).toBe(state as "ok");
 });
+
+test("a folder for backups that is not there yet holds none, whatever it is called and lies beside it", async () => {
+  writeFileSync(join(folder, backupName(friday(3), false)), "");
+  const env = { POSTRIDER_DATA_DIR: folder, POSTRIDER_BACKUP_URL: join(folder, "relay.example.com") };
+  const { stored } = await lookAtBackups(loadConfig(env, new Map()), createFakeClock(friday(4)));
+  expect(stored).toEqual({ value: [] });
+});
