@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { takeLock } from "./data-dir.ts";
+import { restoringFolder, takeLock } from "./data-dir.ts";
 import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
 import { lockFile } from "./folder-lock.ts";
@@ -67,13 +67,14 @@ export interface NewDataDir {
   readonly path: string;
   /** A folder inside it, empty. */
   readonly workshop: string;
-  /** Moves what is in the workshop into place, the database last: whatever happens, no database is there without its secrets. */
+  /**
+   * Moves what is in the workshop into place, the database last: whatever happens, no database is there without its secrets,
+   * and no server starts before it is.
+   */
   finish(names: readonly string[], first: FirstStart): void;
   /** Leaves everything as it was, unless it has been finished. */
   release(): void;
 }
-
-const workshopFolder = "restoring";
 
 /** @throws StartupError when a server uses the folder, or it is not empty */
 export function enterEmptyDir(folder: string): NewDataDir {
@@ -86,7 +87,7 @@ export function enterEmptyDir(folder: string): NewDataDir {
   }
   const hadLock = existsSync(join(path, lockFile));
   const lock = takeLock(path);
-  const workshop = join(path, workshopFolder);
+  const workshop = join(path, restoringFolder);
   let isFinished = false;
   function release(): void {
     rmSync(workshop, { recursive: true, force: true });
@@ -97,7 +98,7 @@ export function enterEmptyDir(folder: string): NewDataDir {
   }
   try {
     // Leftovers of a restore that was killed belong to nobody: this one has the lock.
-    const found = readdirSync(path).filter((name) => ![lockFile, workshopFolder, "lost+found"].includes(name));
+    const found = readdirSync(path).filter((name) => ![lockFile, restoringFolder, "lost+found"].includes(name));
     if (found.length > 0) {
       throw new StartupError(
         `${path} is not empty (${found.slice(0, 3).join(", ")}${found.length > 3 ? ", …" : ""}), and nothing is overwritten. ` +

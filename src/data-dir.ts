@@ -60,6 +60,9 @@ const replacedFiles: readonly string[] = [serverFile, nodeFile, heldFile, failPe
 /** SQLite's log and the small file next to it. The database itself may be a link to another disk. */
 const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
 
+/** Where a restore puts together what it then moves into place, the database last. */
+export const restoringFolder = "restoring";
+
 /** Holds what a server keeps: its database, its secrets, which are generated on the first start, and what commands look for. */
 export interface DataDir extends Home {
   readonly path: string;
@@ -151,8 +154,8 @@ const inTheFolder: SecretsPlace = { masterKeyFile: null, isShared: false };
  * first start, and are on disk before there is a database.
  *
  * @param warn told what was open to others, and which secret was lost and regenerated
- * @throws StartupError when another server holds the folder, it cannot be written or belongs to another user, or there is
- * a database without its master key
+ * @throws StartupError when another server holds the folder, it cannot be written or belongs to another user, a restore was
+ * cut off in it, or there is a database without its master key
  */
 export function openDataDir(
   folder: string,
@@ -171,6 +174,7 @@ export function openDataDir(
   closeToOthers(path, warn);
   const lock = takeLock(path);
   try {
+    checkRestored(path);
     const isTokenNew = !existsSync(join(path, operatorTokenFile));
     const secrets = readSecrets(path, warn, place);
     return {
@@ -367,6 +371,15 @@ export function readBackupNotesIn(folder: string): string | null {
 function linkPolicyOf(name: string): LinkPolicy {
   if (replacedFiles.includes(name)) return "replaced";
   return databaseFiles.includes(name) ? "followed" : "refused";
+}
+
+/** Next to a database that is not in place yet, a start would make an empty one. */
+function checkRestored(path: string): void {
+  if (!existsSync(join(path, restoringFolder, databaseFile))) return;
+  throw new StartupError(
+    `A restore to ${path} was cut off, so what it restored is not in place. ` +
+      "Try: postrider restore again, to another folder, or to this one once it is empty.",
+  );
 }
 
 /** Only the master key cannot be replaced: no other opens what is in the database. */

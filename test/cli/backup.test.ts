@@ -9,6 +9,8 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -315,6 +317,25 @@ describe("postrider restore", () => {
     expect(said.out).toMatch(
       /It has \d+ deliveries pending\. They fail when the server starts, and can then be replayed\./,
     );
+  });
+
+  test.each([
+    ["it was unpacked", []],
+    ["it was put in place", ["master-key", "session-secret"]],
+  ])("that is killed while %s leaves no folder on which a server starts", async (_, inPlace) => {
+    const restored = join(folder, `killed-${inPlace.length}`);
+    const backup = await backUp();
+    await run(["restore", backup, "--data-dir", restored]);
+    const names = readdirSync(restored).filter((name) => name !== "lock.db");
+    mkdirSync(join(restored, "restoring"));
+    for (const name of names.filter((name) => !inPlace.includes(name)))
+      renameSync(join(restored, name), join(restored, "restoring", name));
+    expect(() => openDataDir(restored)).toThrow(/was cut off.*Try: postrider restore again/);
+    expect(readdirSync(restored).sort()).toEqual(["lock.db", ...inPlace, "restoring"].sort());
+    for (const name of inPlace) rmSync(join(restored, name));
+    expect((await run(["restore", backup, "--data-dir", restored])).code).toBe(0);
+    openDataDir(restored).release();
+    expect(rowsOf(restored)).toEqual(rowsOf(dataDir));
   });
 
   test("refuses a folder with something in it, and one that a server uses, and leaves both alone", async () => {
