@@ -227,7 +227,8 @@ function Bars() {
       )}
       {held.includes("deliveries") && (
         <p class="bar" role="status">
-          The operator of this server has paused deliveries. Events are still accepted, and wait.
+          The operator of this server has paused deliveries. Events are still accepted and will be delivered once
+          deliveries resume.
         </p>
       )}
       {held.includes("charges") && (

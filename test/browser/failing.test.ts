@@ -157,7 +157,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
       await browser.inspect(page, "overview-disabled");
 
       await press(bar, "Enable Shop");
-      await seeText(page, "Shop is enabled. What failed meanwhile can be replayed.");
+      await seeText(page, "Shop is enabled. You can replay what failed while it was disabled.");
       await bar.waitFor({ state: "detached" });
       await press(shop, /^Replay 3 /);
       await seePath(page, "/");

@@ -36,7 +36,7 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
   test.each(sizes)("the overview says how the server fares, on %s", async (size) => {
     const page = await open(size, "");
     await seeHeading(page, "Overview");
-    await seeText(page, "No webhook of any account has failed for a minute.");
+    await seeText(page, "No webhook has been failing for a minute or more.");
     await seeText(page, "until new events are refused");
     await page.route("**/operator/failing-webhooks", (route) =>
       route.fulfill({

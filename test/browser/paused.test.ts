@@ -7,7 +7,8 @@ import { ask, seeHeading, seeText } from "./visitor.ts";
 const server = await startExecutable({ POSTRIDER_PAUSED: "deliveries,charges" });
 const browser = openBrowser(server.url);
 
-const noDeliveries = "The operator of this server has paused deliveries. Events are still accepted, and wait.";
+const noDeliveries =
+  "The operator of this server has paused deliveries. Events are still accepted and will be delivered once deliveries resume.";
 const noCharges = "The operator of this server has paused payments. Nothing is charged.";
 
 describe.skipIf(noBrowser !== null)("a paused server", () => {

@@ -126,7 +126,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await browser.inspect(page, "replays-running");
 
       await press(page, "Cancel second");
-      await seeText(page, "Nothing more of it is sent. What waits is again what it was before.");
+      await seeText(page, "Nothing more will be sent. Waiting deliveries return to their previous state.");
       await browser.inspect(page, "replays-cancel");
       await press(page, "Cancel the replay");
       await seeText(page, "Replay second cancelled.");
@@ -156,7 +156,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await browser.inspect(page, "replays-group");
       await press(page, "Hide each");
       await press(page, "Cancel again");
-      await seeText(page, "What waits is again what it was before: 3 deliveries at the moment.");
+      await seeText(page, "Waiting deliveries return to their previous state: 3 at the moment.");
       await press(page, "Cancel the replay");
       await seeText(page, "3 returned");
       expect((await account.get<{ replays: object[] }>("/v1/events/replays")).replays).toMatchObject([

@@ -175,7 +175,7 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     await see(page.getByText("Disabled", { exact: true }));
     await page.goBack();
     await press(page, "Enable Shop");
-    await seeText(page, "Shop is enabled. What failed meanwhile can be replayed.");
+    await seeText(page, "Shop is enabled. You can replay what failed while it was disabled.");
     await see(page.getByRole("button", { name: "Pause" }));
     expect(await settingsOf(account)).toMatchObject([{ state: "active", disabled_at: null }]);
     await account.ingest({ type: "refund" });

@@ -25,7 +25,7 @@ export function DisabledWebhook({
 
   async function enable(): Promise<void> {
     await enableWebhook(id);
-    say(`${isolated(name)} is enabled. What failed meanwhile can be replayed.`);
+    say(`${isolated(name)} is enabled. You can replay what failed while it was disabled.`);
     onEnabled();
   }
 

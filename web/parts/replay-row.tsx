@@ -132,7 +132,10 @@ export function ReplayRow({
         )}
         {payloadsErased > 0 && <span class="soft">{count(payloadsErased)} payloads erased</span>}
         {returned > 0 && (
-          <span class="soft" title="They waited as the replay was cancelled, and are again what they were before.">
+          <span
+            class="soft"
+            title="They were waiting when the replay was cancelled, and returned to their previous state."
+          >
             {count(returned)} returned
           </span>
         )}
@@ -179,8 +182,8 @@ function CancelDialog({
   return (
     <Dialog title={`Cancel ${replay.replayGroupId}?`} onClose={onClose}>
       <p>
-        Nothing more of it is sent. What waits is again what it was before
-        {open > 0 ? `: ${count(open)} ${open === 1 ? "delivery" : "deliveries"} at the moment.` : "."}
+        Nothing more will be sent. Waiting deliveries return to their previous state
+        {open > 0 ? `: ${count(open)} at the moment.` : "."}
       </p>
       <div class="buttons">
         <Button onClick={onClose}>Keep it running</Button>

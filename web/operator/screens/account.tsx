@@ -45,7 +45,7 @@ export function AccountScreen({ id }: { id: string }) {
             <Limits
               key={JSON.stringify(account.limits)}
               of={account}
-              onSaved={() => done("The limits hold from now on.")}
+              onSaved={() => done("The new limits are in effect.")}
             />
             <Panel title="Standing">
               <div class="stack">

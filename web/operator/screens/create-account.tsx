@@ -49,13 +49,13 @@ export function CreateAccount({ onClose, onCreated }: { onClose(): void; onCreat
   return (
     <Dialog title="Create an account" onClose={onClose}>
       <form ref={form} onSubmit={(event) => void create(event)} noValidate>
-        <Field label="Name" name="name" wrong={wrong("name")} hint="Made up if it stays empty." />
+        <Field label="Name" name="name" wrong={wrong("name")} hint="Leave empty to generate one." />
         <Field
           label="E-mail address"
           name="email"
           type="email"
           wrong={wrong("email")}
-          hint="On paid tiers a login, too."
+          hint="Also the login on paid tiers."
         />
         <Choice label="Tier" options={tiers} value={tier} onChoose={setTier} />
         {refusal && !refusal.broken && (

@@ -7,14 +7,14 @@ import { ask } from "../api/session.ts";
 import type { AccountDetail, LimitName } from "../api/types.ts";
 
 const fields: readonly { readonly name: LimitName; readonly label: string; readonly hint: string }[] = [
-  { name: "events_per_month", label: "Events a month", hint: "Empty: what its tier includes." },
-  { name: "webhooks", label: "Webhooks", hint: "Empty: what its tier includes." },
-  { name: "storage_bytes", label: "Storage in bytes", hint: "Empty: any." },
-  { name: "retention_days", label: "Events kept for days", hint: "Empty: as the server keeps them. 0: for ever." },
+  { name: "events_per_month", label: "Events a month", hint: "Leave empty for what its tier includes." },
+  { name: "webhooks", label: "Webhooks", hint: "Leave empty for what its tier includes." },
+  { name: "storage_bytes", label: "Storage in bytes", hint: "Leave empty for no limit." },
+  { name: "retention_days", label: "Events kept for days", hint: "Leave empty for the server's default. 0: for ever." },
   {
     name: "retention_payloads_days",
     label: "Payloads kept for days",
-    hint: "Empty: as the server keeps them. 0: as long as the events.",
+    hint: "Leave empty for the server's default. 0: as long as the events.",
   },
 ];
 

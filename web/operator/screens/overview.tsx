@@ -51,7 +51,7 @@ export function OverviewScreen() {
           <Shown
             of={{ ...failing, put: () => {}, error: failing.data ? null : failing.error }}
             isEmpty={({ webhooks }) => webhooks.length === 0}
-            empty={<Empty sentence="No webhook of any account has failed for a minute." />}
+            empty={<Empty sentence="No webhook has been failing for a minute or more." />}
           >
             {({ webhooks }) => <Failing webhooks={webhooks} />}
           </Shown>
