@@ -36,7 +36,7 @@ export const backupSettings = {
   backupKeep: setting({
     env: "POSTRIDER_BACKUP_KEEP",
     default: "7",
-    doc: "How many of the server's backups are kept; the newest that is known to be whole always is. `none`: no limit.",
+    doc: "How many of the server's backups are kept; the newest verified one is always kept. `none`: no limit.",
     example: "30",
     ...orWord("none", wholeNumber(1, 10_000)),
   }),

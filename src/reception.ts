@@ -53,9 +53,7 @@ export function openReception({
   maxRequestBodySize,
 }: ReceptionOptions): HoldingReception {
   if (!canSharePorts() || port === 0) {
-    throw new StartupError(
-      "A port that is any that is free, or not on Linux, cannot be shared. Try: set POSTRIDER_PORT.",
-    );
+    throw new StartupError("The port cannot be shared: that needs a fixed port, and Linux. Try: set POSTRIDER_PORT.");
   }
   const { promise: opened, resolve: open } =
     Promise.withResolvers<(request: Request) => Response | Promise<Response>>();

@@ -195,7 +195,7 @@ export const settings = {
   deliveryProxy: setting({
     env: "POSTRIDER_DELIVERY_PROXY",
     default: "",
-    doc: "`http://user:password@host:port` of an HTTP proxy by which deliveries go (CONNECT). It resolves the names and decides which addresses are reached.",
+    doc: "`http://user:password@host:port` of the HTTP proxy that deliveries go through (CONNECT). It resolves the names and decides which addresses are reached.",
     example: "http://postrider:secret@proxy.internal:3128",
     isSecret: true,
     masked: withoutPassword,

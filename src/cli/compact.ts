@@ -13,11 +13,11 @@ export const compactCommand: Command = {
   words: ["compact"],
   operands: [],
   flags: [dataDirFlag, jsonFlag],
-  summary: "Give the unused space of the database back at once, while no server runs",
-  details: `A server gives space back by itself, in small steps. This writes the whole database
-anew beside itself, which takes as much room as is in use, and then takes its place. A
-database of an early version, which does not shrink by itself, does so from then on. When
-it is stopped, the database stays as it is.`,
+  summary: "Return the database's unused space to the disk now (stop the server first)",
+  details: `A server returns space by itself, in small steps. This writes a new copy of the database
+next to the old one, which needs as much space as is in use, and then replaces the old one.
+A database of an early version, which does not shrink by itself, does so from then on. If
+interrupted, it leaves the database unchanged.`,
   async run({ flags }, io) {
     const { dataDir: folder, databaseUrl, masterKeyFile } = readValues(io.env, flags);
     if (databaseUrl !== null) throw new StartupError(onPostgres);

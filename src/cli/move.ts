@@ -23,11 +23,11 @@ export const moveCommand: Command = {
   operands: [],
   flags: [toFlag, dataDirFlag, noSnapshotFlag, jsonFlag],
   summary: "Move all data to a PostgreSQL database, or back to a data directory",
-  details: `Stop every server first. The place that is moved to must be empty; what is moved from
-stays as it is, but no server starts on it any more. A move that was interrupted goes
-on where it was when the same command is given again. At the end the copy is compared
-with its source. To go back, POSTRIDER_DATABASE_URL names the database that is moved from,
-and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
+  details: `Stop every server first. The target must be empty. The source is left unchanged, but no
+server will start on it. Run the same command again to resume an interrupted move. At the
+end the copy is compared with its source. To go back, POSTRIDER_DATABASE_URL names the
+database that is moved from, and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names
+it).`,
   async run({ flags }, io) {
     const { dataDir: ownDir, databaseUrl, masterKeyFile, checkpoints } = readValues(io.env, flags);
     const to = placeFrom(flags.get("--to"), databaseUrl);
@@ -74,7 +74,7 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
       });
       io.progress("");
       if (summary === null) {
-        io.err("The move was stopped. Try: give the same command again, which goes on with it.");
+        io.err("The move was stopped. Try: run the same command again to continue.");
         return signalExitCode[signal];
       }
       io.out(flags.has("--json") ? JSON.stringify({ moved: true, ...summary }) : report(summary, isBack, dataDir.path));

@@ -15,11 +15,11 @@ export const restartCommand: Command = {
   words: ["restart"],
   operands: [],
   flags: [jsonFlag, dataDirFlag],
-  summary: "Start the running server anew, for another version, without a gap",
-  details: `The running server starts the program that now lies where it was started from, with the same
-arguments and environment, and hands port and data over once its attempts in flight have ended
-(on PostgreSQL at once). No request is refused meanwhile. If the new one cannot start, the old
-one goes on. On Linux.`,
+  summary: "Restart the running server, or switch it to another version, without downtime",
+  details: `The running server starts whatever executable is now at its own path, with the same arguments
+and environment, and hands over its port and data once attempts in flight have ended (on
+PostgreSQL, immediately). No request is refused meanwhile. If the new one cannot start, the old
+one keeps running. Linux only.`,
   async run({ flags }, io) {
     const { dataDir } = readValues(io.env, flags);
     const before = readServerFile(dataDir)?.pid ?? null;

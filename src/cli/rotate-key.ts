@@ -19,11 +19,11 @@ export const rotateKeyCommand: Command = {
   words: ["rotate-key"],
   operands: [],
   flags: [dataDirFlag, jsonFlag],
-  summary: "Replace the master key and seal everything anew, while the server runs or not",
-  details: `A server that runs seals with the new key from then on, and in the background anew what is
-sealed: API keys, signing keys, secrets and whatever else. It takes 20 seconds at least, and
-goes on at the next start when it is interrupted. Without a server (not on PostgreSQL) all is
-sealed anew in one transaction. The new key is in master-key.next (or beside
+  summary: "Replace the master key and re-encrypt everything, whether or not the server is running",
+  details: `A running server encrypts with the new key from then on, and re-encrypts existing values in
+the background: API keys, signing keys, secrets and the rest. It takes 20 seconds at least, and
+continues at the next start if it is interrupted. Without a server (not on PostgreSQL),
+everything is re-encrypted in one transaction. The new key is in master-key.next (or beside
 POSTRIDER_MASTER_KEY_FILE) until it takes the place of the old one; a key that you put there
 beforehand is taken. Make a backup afterwards.`,
   async run({ flags }, io) {
@@ -61,8 +61,8 @@ async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: C
       } catch (error) {
         if (clock.monotonicMs() - heardAt < patienceMs) continue;
         throw new StartupError(
-          `The new key is in use, but the server does not answer any more (${messageOf(error)}) ` +
-            "Try: start it: it reseals the rest by itself.",
+          `The new key is in use, but the server no longer answers (${messageOf(error)}). ` +
+            "Try: start the server; it re-encrypts the rest automatically.",
         );
       }
     }

@@ -52,29 +52,31 @@ const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1
 
 /** The limits of an account, by request field. */
 const limits: Readonly<
-  Record<keyof typeof largestLimits, { name: string; example: number; doc: string; usual?: string }>
+  Record<keyof typeof largestLimits, { name: string; example: number; doc: string; byDefault?: string }>
 > = {
-  events_per_month: { name: "--events", example: 50_000, doc: "Events that it may send in a month." },
-  webhooks: { name: "--webhooks", example: 10, doc: `Webhooks that it may have, up to ${largestLimits.webhooks}.` },
+  events_per_month: { name: "--events", example: 50_000, doc: "Events the account may send per month" },
+  webhooks: { name: "--webhooks", example: 10, doc: `Webhooks the account may have, up to ${largestLimits.webhooks}` },
   retention_days: {
-    ...{ name: "--retention-days", example: 90, doc: "How long its events are kept; 0: for ever." },
-    usual: "as any account's",
+    ...{ name: "--retention-days", example: 90, doc: "Days that its events are kept, 0 for ever" },
+    byDefault: "restores the server's setting",
   },
   retention_payloads_days: {
-    ...{ name: "--payload-days", example: 30, doc: "How long its payloads are kept; 0: as long as the events." },
-    usual: "as any account's",
+    ...{ name: "--payload-days", example: 30, doc: "Days that its payloads are kept, 0 as long as the events" },
+    byDefault: "restores the server's setting",
   },
   storage_bytes: {
-    ...{ name: "--storage", example: 5_000_000_000, doc: "Bytes that its events may take." },
-    usual: "any number",
+    ...{ name: "--storage", example: 5_000_000_000, doc: "Bytes that its events may take" },
+    byDefault: "removes the limit",
   },
 };
 
-const limitFlags: readonly Flag[] = Object.values(limits).map(({ name, doc, usual = "what its tier includes" }) => ({
-  name,
-  value: "N",
-  doc: `${doc} default: ${usual}.`,
-}));
+const limitFlags: readonly Flag[] = Object.values(limits).map(
+  ({ name, doc, byDefault = "restores what its tier includes" }) => ({
+    name,
+    value: "N",
+    doc: `${doc}; \`default\` ${byDefault}.`,
+  }),
+);
 
 /** @throws UsageError */
 function limitsIn(flags: Invocation["flags"]): Fields {

@@ -108,7 +108,7 @@ const letters: Readonly<Record<MailKind, Words>> = {
     body: [
       `${host} has ${gib(fact.freeBytes)} left on the disk of its database, which is below the floor of ${gib(fact.floorBytes)} ` +
         "(POSTRIDER_MIN_FREE_DISK). It accepts no events until there is room again; what is stored is still delivered.",
-      "Free some space, give the disk more, or let old events go (POSTRIDER_RETENTION).",
+      "Free some space, enlarge the disk, or shorten retention (POSTRIDER_RETENTION).",
     ],
     because: isOperator(host),
   }),
@@ -116,8 +116,8 @@ const letters: Readonly<Record<MailKind, Words>> = {
     subject: `The queue is growing: ${host}`,
     body: [
       `${fact.waiting} deliveries wait at ${host}, and there have been more and more of them for ${fact.minutes} minutes.`,
-      "Receivers that are down or slow are the usual reason; the log names them (webhook.failing). If they are well, the server is too slow " +
-        "for what comes in.",
+      "Receivers that are down or slow are the usual reason; the log names them (webhook.failing). If they are healthy, the server cannot " +
+        "keep up with the load.",
     ],
     link: { url: `${baseUrl}/operator`, label: "Open the operator's page" },
     because: isOperator(host),

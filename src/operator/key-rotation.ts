@@ -294,7 +294,7 @@ const isSame = (a: Uint8Array, b: Uint8Array) => Buffer.compare(a, b) === 0;
 const notEverywhere = (nodes: readonly string[], file: string) =>
   unavailable(
     `The new master key is in ${file} on this server, but ${nodes.join(" and ")} ${nodes.length === 1 ? "does" : "do"} not have it; ` +
-      "nothing has changed. Try: copy it to where the key of each of them is, with .next behind the name, wait 5 seconds, and repeat this.",
+      "nothing has changed. Try: copy it next to the key file on each of them, with .next appended to its name, wait 5 seconds and run this again.",
     "master_key_missing",
     5,
   );

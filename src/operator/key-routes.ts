@@ -67,7 +67,7 @@ export function keyRoutes({ rotation, noteAct }: KeyRouteDeps): ErasedEndpoint[]
           503: failure(
             "Nothing has changed.",
             "master_key_missing",
-            "The new master key is in /etc/postrider/master-key.next on this server, but relay-2 does not have it; nothing has changed. Try: copy it to where the key of each of them is, with .next behind the name, wait 5 seconds, and repeat this.",
+            "The new master key is in /etc/postrider/master-key.next on this server, but relay-2 does not have it; nothing has changed. Try: copy it next to the key file on each of them, with .next appended to its name, wait 5 seconds and run this again.",
           ),
         },
       },

@@ -25,6 +25,6 @@ export function refusalOf(mark: MoveMark | null, database: string, wayThere: (pl
     case "left":
       return `The data of ${database} was moved to ${mark.place}, and nothing here is of use any more. Try: ${wayThere(mark.place)}.`;
     case "arriving":
-      return `The move to ${database} from ${mark.place} has not ended. Try: run postrider move again, which goes on with it.`;
+      return `The move to ${database} from ${mark.place} has not ended. Try: run the same postrider move again to continue.`;
   }
 }

@@ -89,7 +89,7 @@ describeWithPostgres("a move", () => {
     const url = await postgres.database();
     for (const after of [1, 5, 9, 22])
       await expect(moveToPostgres(failing(dataDir, url, after))).rejects.toThrow("killed");
-    await expect(openThere(url)).rejects.toThrow(/has not ended. Try: run postrider move again/);
+    await expect(openThere(url)).rejects.toThrow(/has not ended. Try: run the same postrider move again/);
     const done: number[] = [];
     await moveToPostgres({ ...options(dataDir, url), onProgress: ({ done: rows }) => done.push(rows) });
     expect(done[0]).toBeGreaterThan(10);

@@ -27,7 +27,7 @@ export const backupCommand: Command = {
   operands: [],
   restName: "TO",
   flags: [
-    { name: "--verify", doc: "Read it back, restore it to a temporary folder and compare its books." },
+    { name: "--verify", doc: "Read it back, restore it to a temporary folder and check its contents." },
     dirFlag,
     dataDirFlag,
     jsonFlag,

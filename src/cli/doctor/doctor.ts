@@ -32,7 +32,7 @@ export const doctorCommand: Command = {
   words: ["doctor"],
   operands: [],
   flags: [jsonFlag, deepFlag, ...settingFlags],
-  summary: "Look for what is wrong with the server, its data and its surroundings, and say what to do",
+  summary: "Check the server, its data and its environment, and say how to fix what is wrong",
   details: `Works while the server runs and while it does not, and changes nothing. Give it the
 server's own settings, and run it as the server's user. Exit code 0: nothing needs doing.
 1: something does.`,

@@ -28,18 +28,18 @@ export function judgeServer(
 ): Found {
   if ("failure" in server) return badInWords(server.failure);
   if (server.value === null)
-    return ok(`No server is running on ${folder}; what only a running server can tell is not checked.`);
+    return ok(`No server is running on ${folder}; checks that need a running server were skipped.`);
   if (!isReached(server.value)) {
     const { pid, url } = server.value;
     return warning(
-      `A server is using ${folder} (process ${pid}, ${url}), but does not answer here; what only it can tell is not checked.`,
+      `A server is using ${folder} (process ${pid}, ${url}), but does not answer here; checks that need a running server were skipped.`,
       "run this where the server runs, such as in its container",
     );
   }
   const { url, version: its, uptimeMs, notReady } = server.value;
   const words = `${url} has been running for ${formatDuration(uptimeMs)}`;
   if (notReady !== null) {
-    return bad(`${words}, but does not accept events: ${notReady}`, "look at the other checks, and into its log");
+    return bad(`${words}, but does not accept events: ${notReady}`, "see the other checks and the server's log");
   }
   if (its === version) return ok(`${words}, version ${its}.`);
   return warning(`${words}, version ${its}; this program is ${version}.`, wayTo(store));
@@ -50,7 +50,7 @@ export const isReached = (server: RunningServer | UnreachableServer): server is 
 /** How a running server becomes this program: a restart hands the database over as it is (`succeedTo`). */
 function wayTo(store: StoreLook | null): string {
   const { found, known } = store?.schema ?? { found: 0, known: 0 };
-  if (found === known) return "postrider restart, when it suits";
+  if (found === known) return "run postrider restart when convenient";
   return found < known ? upgradeRemedy : "use the server's version of this program";
 }
 
@@ -210,7 +210,7 @@ export function judgeCertificate(nowMs: number, validTo: number | null, publicUr
     }
     return ok("The server has no TLS of its own; the certificate of a proxy is not checked.");
   }
-  const remedy = "renew it: the server takes up the new files by itself";
+  const remedy = "renew it; the server picks up the new files automatically";
   const leftMs = validTo - nowMs;
   if (leftMs <= 0) return bad(`The certificate expired on ${formatIso(validTo)}.`, remedy);
   const days = `${Math.floor(leftMs / dayMs)} days`;
@@ -282,7 +282,7 @@ export function judgeLog(log: LogFacts | null, store: Known<StoreLook | null>): 
   if (log.bytes <= usualLogBytes) return ok(`The write-ahead log takes ${formatBytes(log.bytes)}.`);
   const openers = log.openedBy.map(({ pid, name }) => `${name} (process ${pid})`).join(", ");
   return warning(
-    `The write-ahead log has grown to ${formatBytes(log.bytes)}: a program has been reading the database without an end` +
+    `The write-ahead log has grown to ${formatBytes(log.bytes)}: another program is holding a long-running read on the database` +
       `${openers === "" ? "" : `; it is open in ${openers}`}.`,
     openers === "" ? `lsof ${log.path} shows who has it open; end what is not the server` : "end that program",
   );

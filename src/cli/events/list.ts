@@ -45,8 +45,8 @@ export const eventsListCommand: Command = {
     ...clientFlags,
   ],
   summary: "List events and what became of them, newest first",
-  details: `One line for each record, that is, for each webhook of an event. Filters narrow the list all
-together. Exit code 0, also when nothing matches.
+  details: `One line for each record, that is, for each webhook of an event. Filters are combined
+(AND). The exit code is 0 even if nothing matches.
 ${signInDetails}`,
   async run({ flags: given }, io) {
     const isJson = given.has("--json");

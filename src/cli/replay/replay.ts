@@ -36,13 +36,13 @@ const starts: readonly Start[] = [
   {
     verb: "failed",
     flags: bulkFlags,
-    summary: "Deliver what has failed again, all of it or what the filters leave",
+    summary: "Redeliver failed events, all of them or those that match the filters",
     select: () => ({ kind: "failed", fields: {} }),
   },
   {
     verb: "all",
     flags: bulkFlags,
-    summary: "Deliver all events again, or those that the filters leave",
+    summary: "Redeliver all events, or those that match the filters",
     select: () => ({ kind: "all", fields: {} }),
   },
 ];

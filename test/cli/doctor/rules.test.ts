@@ -268,7 +268,7 @@ describe("doctor", () => {
 
   const another = { value: server({ version: "1.1.0" }) };
   test.each<[string, () => Found, string]>([
-    ["of this schema is restarted", () => judgedServer(another), "postrider restart, when it suits"],
+    ["of this schema is restarted", () => judgedServer(another), "run postrider restart when convenient"],
     ["of an earlier schema is stopped and started", () => judgedServer(another, store(older)), upgrade],
     ["of an earlier schema, too", () => rules.judgeSchema(store(older), true), upgrade],
     [
