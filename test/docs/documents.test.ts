@@ -4,12 +4,17 @@ import { dirname, join } from "node:path";
 import { commands } from "../../src/cli/commands.ts";
 import { failureCodes } from "../../src/domain/failure.ts";
 import { namesOf, variablesOf } from "../../src/given-settings.ts";
+import { refusalCodes } from "../../src/http/refusal-codes.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
 import { receiverPrograms } from "../support/receiver-programs.ts";
+import { startTestApp } from "../support/test-app.ts";
 import { anchorOf, documentAt, documents, example, headingsOf, marked, prose, root, sectionOf } from "./documents.ts";
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const everyDocument = [...documents.keys()];
+
+type Responses = Record<string, { content?: Record<string, { example?: { code?: string } }> }>;
+
 const textsIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, found = ""]) => found);
 
 describe("the documents", () => {
@@ -35,6 +40,30 @@ describe("the documents", () => {
   test("name every code of a failure", () => {
     const listed = sectionOf(documentAt("docs/rules.md"), "15. Reasons, search, failures");
     for (const code of Object.keys(failureCodes)) expect(listed).toContain(`\`${code}\``);
+  });
+
+  test("list every code of an error, and no other", () => {
+    expect(textsIn(documentAt("docs/errors.md"), /^\| `(\w+)` \|/gm)).toEqual([...refusalCodes]);
+  });
+
+  test("list each code of an error with the statuses that the API document shows it with", async () => {
+    const listed = new Map(
+      [...documentAt("docs/errors.md").matchAll(/^\| `(\w+)` \| ([\d, ]+) \|/gm)].map(
+        ([, code = "", statuses = ""]) => [code, statuses.split(", ")],
+      ),
+    );
+    const server = await startTestApp({ env: { POSTRIDER_PAYMENTS: "sandbox" } });
+    const { body } = await server.request("GET", "/openapi.json");
+    await server.stop();
+    const shown = Object.values<Record<string, { responses: Responses }>>(body.paths)
+      .flatMap((methods) => Object.values(methods))
+      .flatMap(({ responses }) => Object.entries(responses))
+      .flatMap(([status, { content }]) => {
+        const code = content?.["application/json"]?.example?.code;
+        return listed.has(code ?? "") ? [[code ?? "", status] as const] : [];
+      });
+    expect(shown.length).toBeGreaterThan(100);
+    expect(shown.filter(([code, status]) => !listed.get(code)?.includes(status))).toEqual([]);
   });
 
   test.each([...new Set(receiverPrograms.map(({ file }) => file))])("have the same %s as the dashboard", (file) => {
