@@ -1,5 +1,7 @@
 import type { Config, GivenSettings } from "./config.ts";
+import { leastSpanMs } from "./domain/failing-webhook.ts";
 import type { Given, Source } from "./given-settings.ts";
+import { unitMs } from "./lib/duration.ts";
 import { type Setting, withoutPassword } from "./setting-forms.ts";
 import { settings } from "./settings.ts";
 
@@ -35,15 +37,18 @@ export function settingsInForce(given: GivenSettings, config: Config): SettingIn
 }
 
 /** What follows from several settings together. */
-function derivedFrom(given: GivenSettings, { localMode, payments, port, tls }: Config): Derived {
+function derivedFrom(given: GivenSettings, { disableAfterMs, localMode, payments, port, tls }: Config): Derived {
   const isIgnored = (given: Given) => localMode && given.source !== "default";
   const unlimited = (given: Given) => ({
     value: "none",
     note: isIgnored(given) ? "local mode has no such limit" : "in local mode",
   });
   const address = `${tls === null ? "http" : "https"}://localhost${port === 0 ? "" : `:${port}`}`;
+  const leastSpan = `${leastSpanMs / unitMs.h}h`;
   return {
     ...(given.publicUrl.text === "" && { publicUrl: { value: address, note: "of the listener" } }),
+    ...(disableAfterMs !== null &&
+      disableAfterMs < leastSpanMs && { disableAfterMs: { value: leastSpan, note: `less counts as ${leastSpan}` } }),
     ...(given.deliveryProxy.text !== "" && {
       deliveryProxy: {
         value: withoutPassword(given.deliveryProxy.text),

@@ -57,7 +57,7 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /** The least time between the first failure and the last, however short the operator's limit is. */
-const leastSpanMs = 12 * hourMs;
+export const leastSpanMs = 12 * hourMs;
 
 export const mostGoneInARow = 3;
 
