@@ -320,7 +320,7 @@ export const recordBody = v.object({
     v.pipe(
       v.literal(true),
       v.description(
-        "Present only if the payload is older than this server keeps payloads. `originalPayload` is then null, and the event cannot be replayed.",
+        "Present only if the payload is older than payloads of this account are kept. `originalPayload` is then null, and the event cannot be replayed.",
       ),
     ),
   ),
