@@ -16,7 +16,7 @@ Nothing else is printed, so it can be piped. A file that others can read is
 refused.`,
   async run({ flags }, io) {
     const { dataDir } = readValues(io.env, flags);
-    const token = readOperatorTokenIn(dataDir, io.err);
+    const token = readOperatorTokenIn(dataDir, (message) => io.err(`Warning: ${message}`));
     io.out(flags.has("--json") ? JSON.stringify({ token, file: fileIn(dataDir) }) : token);
     return exitCode.ok;
   },

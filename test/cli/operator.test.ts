@@ -118,7 +118,7 @@ describe("postrider operator token", () => {
     expect(await show()).toEqual({
       code: 0,
       out: "svc_op_theirs",
-      err: expect.stringMatching(/operator-token belongs to another user \(uid 12345\)/),
+      err: expect.stringMatching(/^Warning: .*operator-token belongs to another user \(uid 12345\)/),
     });
   });
 });
