@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { Glob } from "bun";
 import { commands } from "../../src/cli/commands.ts";
 import { failureCodes } from "../../src/domain/failure.ts";
 import { namesOf, variablesOf } from "../../src/given-settings.ts";
@@ -64,6 +65,18 @@ describe("the documents", () => {
       });
     expect(shown.length).toBeGreaterThan(100);
     expect(shown.filter(([code, status]) => !listed.get(code)?.includes(status))).toEqual([]);
+  });
+
+  test("name every event of the log", () => {
+    const listed = sectionOf(documentAt("docs/operating.md"), "The log");
+    const written = [...new Glob("**/*.ts").scanSync(join(root, "src"))].flatMap((file) =>
+      textsIn(
+        readFileSync(join(root, "src", file), "utf8"),
+        /\blog\.write\([^";]*(?:"[a-z]+"[^";]*)*?"([a-z_]+\.[a-z_]+)"/g,
+      ),
+    );
+    expect(new Set(written).size).toBeGreaterThan(80);
+    expect([...new Set(written)].filter((event) => !listed.includes(`\`${event}\``))).toEqual([]);
   });
 
   test.each([...new Set(receiverPrograms.map(({ file }) => file))])("have the same %s as the dashboard", (file) => {
