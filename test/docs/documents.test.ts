@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Glob } from "bun";
@@ -17,6 +17,9 @@ const everyDocument = [...documents.keys()];
 type Responses = Record<string, { content?: Record<string, { example?: { code?: string } }> }>;
 
 const textsIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, found = ""]) => found);
+
+const server = await startTestApp({ env: { POSTRIDER_PAYMENTS: "sandbox" } });
+afterAll(() => server.stop());
 
 describe("the documents", () => {
   test.each([
@@ -53,9 +56,7 @@ describe("the documents", () => {
         ([, code = "", statuses = ""]) => [code, statuses.split(", ")],
       ),
     );
-    const server = await startTestApp({ env: { POSTRIDER_PAYMENTS: "sandbox" } });
     const { body } = await server.request("GET", "/openapi.json");
-    await server.stop();
     const shown = Object.values<Record<string, { responses: Responses }>>(body.paths)
       .flatMap((methods) => Object.values(methods))
       .flatMap(({ responses }) => Object.entries(responses))
@@ -65,6 +66,18 @@ describe("the documents", () => {
       });
     expect(shown.length).toBeGreaterThan(100);
     expect(shown.filter(([code, status]) => !listed.get(code)?.includes(status))).toEqual([]);
+  });
+
+  test("list every endpoint of the operator", () => {
+    const listed = textsIn(
+      sectionOf(documentAt("docs/operating.md"), "The operator's API"),
+      /^\| `([A-Z]+ [^`]+)` \|/gm,
+    );
+    const own = server.app.endpoints
+      .filter(({ path }) => path.startsWith("/operator/"))
+      .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
+    // These two are of a server that is a process of its own.
+    expect(listed.toSorted()).toEqual([...own, "GET /operator/config", "POST /operator/restart"].toSorted());
   });
 
   test("name every event of the log", () => {
