@@ -5,11 +5,17 @@ import { parseArgs } from "node:util";
 import { proveReplication } from "./proof.ts";
 import { litestream, litestreamVariable } from "./replicator.ts";
 
-/**
- * `bun run litestream`: the real Litestream beside a server, through three restarts. `--rate 300` events a second,
- * `--seconds 20` of load between two restarts, `--runs 1` of it all; `--kills 10` restarts by `kill -9` alone, ten times. With `--keep` the folder of a run with a fault stays:
- * the database, the replica, what was restored from it and what Litestream said.
- */
+/** `bun run litestream`: the real Litestream beside a server from the sources, through three restarts. */
+const help = `Usage: ${litestreamVariable}=/path/to/litestream bun run litestream [options]
+
+  --rate 300     events a second
+  --seconds 20   of load between two restarts
+  --runs 1       how often all of it
+  --kills 0      restart by kill -9 alone, so many times
+  --keep         keep the folder of a run with a fault: the database, the replica, what was restored from it and what
+                 Litestream said
+`;
+
 const { values } = parseArgs({
   options: {
     rate: { type: "string", default: "300" },
@@ -17,8 +23,14 @@ const { values } = parseArgs({
     runs: { type: "string", default: "1" },
     kills: { type: "string", default: "0" },
     keep: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h", default: false },
   },
 });
+
+if (values.help) {
+  process.stdout.write(help);
+  process.exit();
+}
 
 if (litestream === null) {
   process.stderr.write(
