@@ -111,8 +111,6 @@ describe("the examples of the documents, as written", () => {
     const port = freePort();
     const { id, password } = await server.account();
     writeFileSync(join(folder, "account.json"), JSON.stringify({ tenant_id: id, password }));
-    writeFileSync(join(folder, "event.json"), '{"event_type": "order.paid"}\n');
-    writeFileSync(join(folder, "events.ndjson"), '{"n": 1}\n{"n": 2}\n');
     const main = join(root, "src/main.ts");
     const shell = (...examples: string[]) =>
       run(
