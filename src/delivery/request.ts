@@ -45,7 +45,7 @@ export function buildRequest<Delivery extends Deliverable>(
   body[body.length - 1] = 0x7d; // }
 
   const timestampSeconds = Math.floor(now / 1000);
-  const { serviceSignature, webhookSignature } = signEvent(material, { eventId, eventSeq, body, timestampSeconds });
+  const { serviceSignature, webhookSignature } = signEvent(material, { eventId, body, timestampSeconds });
   const headers: Record<string, string> = {
     "Content-Type": "application/json",
     "User-Agent": `Postrider/${version}`,
