@@ -19,7 +19,7 @@ export interface Delivered {
   /** Whether the webhook answered at all. */
   readonly answered: boolean;
   readonly next: NextStep | null;
-  /** Resolves when the connection is free again, if the body of the answer is still arriving. */
+  /** Resolves when the connection is free again, if the answer is still arriving or the request still being sent. */
   readonly connectionFree: Promise<void> | null;
   /** The next delivery in its ordered line is due. */
   readonly hasReleased?: boolean;

@@ -44,6 +44,16 @@ export const slowBehaviours = (everyMs: number): HostileRow[] => [
     { sent: Buffer.alloc(16 * 1024 * 1024, "a"), onConnection: (peer) => void peer.pause() },
   ],
   [
+    "answers at the first bytes of the request and reads no further",
+    never,
+    responded(200, { kept: "ok", bodyEnds: "with the time" }),
+    {
+      sent: Buffer.alloc(16 * 1024 * 1024, "a"),
+      onConnection: (peer) =>
+        void peer.once("data", () => peer.pause().write(`${head(200, "Content-Length: 2", "Connection: close")}ok`)),
+    },
+  ],
+  [
     "sends one body byte at a time",
     trickle(head(200, "Content-Length: 1000"), everyMs, () => "a"),
     responded(200, { bodyEnds: "with the time" }),

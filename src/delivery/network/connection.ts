@@ -10,8 +10,6 @@ export interface AnswerReader {
   onHead(status: number, rawHeaders: readonly string[]): void;
   /** @param chunk a view, valid only during the call */
   onBody(chunk: Uint8Array): void;
-  /** The answer is complete. */
-  onEnd(): void;
   /** The answer is complete and all of the request was sent: the connection no longer belongs to the reader. */
   onFree(): void;
   /** The connection was lost before the answer was complete. */
@@ -237,9 +235,11 @@ export class Connection {
     else if (!wasComplete) this.complete();
   }
 
-  /** A receiver may answer before it has read everything; it still gets the rest while there is time. */
+  /**
+   * A receiver may answer before it has read everything; it still gets the rest while there is time. Until then the
+   * connection is in use.
+   */
   private complete(): void {
-    this.reader?.onEnd();
     if (this.isSent) this.free();
   }
 

@@ -198,10 +198,10 @@ export class Exchange implements AnswerReader {
     this.body?.take(chunk);
   }
 
-  onEnd(): void {
-    this.body?.end();
-  }
-
+  /**
+   * Not before: whoever answers and reads no further holds a socket and the request's body for as long as there is time,
+   * and the place of the attempt with them. Otherwise one webhook had 337 connections, and 490 MB, within 2 s.
+   */
   onFree(): void {
     this.release();
   }

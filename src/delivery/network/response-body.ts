@@ -3,7 +3,10 @@
  * reset or an endless body changes nothing, so nothing here rejects.
  */
 export interface BodyRead {
-  /** Whether reading has ended: at the body's end, at 64 KiB or 1,024 chunks, with the attempt's time, or by a reset. */
+  /**
+   * Whether reading has ended: at the body's end if all of the request was sent, at 64 KiB or 1,024 chunks, with the
+   * attempt's time, or by a reset.
+   */
   readonly ended: boolean;
   /** The first bytes that have come so far, 4 KiB at most. */
   received(): Uint8Array;

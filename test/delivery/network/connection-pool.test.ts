@@ -33,7 +33,6 @@ function exchange(pool: ConnectionPool, receiver: HostileReceiver | undefined, f
       onInformation() {},
       onHead() {},
       onBody() {},
-      onEnd() {},
       onFree: () => resolve(isReused),
       onGone: reject,
     });
@@ -135,7 +134,6 @@ describe("kept connections", () => {
       onInformation() {},
       onHead: () => connection.end(),
       onBody() {},
-      onEnd() {},
       onFree() {},
       onGone() {},
     });
@@ -176,7 +174,6 @@ test("a connection that was ended hears at most one piece of what had been read 
         },
         onHead() {},
         onBody() {},
-        onEnd() {},
         onFree() {},
         onGone() {},
       });
