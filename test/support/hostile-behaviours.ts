@@ -90,6 +90,16 @@ export const quickBehaviours: HostileRow[] = [
     responded(200, { kept: 4096, bodyEnds: "at once", isCut: true }),
   ],
   [
+    "sends empty lines without end instead of an answer",
+    flood("", "\r\n"),
+    noResponse("protocol_error", "response is larger than 2 MiB"),
+  ],
+  [
+    "sends a chunk size of zeros without end",
+    flood(chunked, "0"),
+    responded(200, { kept: "", bodyEnds: "at once", isCut: true }),
+  ],
+  [
     "sends a chunk extension without end",
     flood(`${chunked}2;`, "a".repeat(1000)),
     responded(200, { kept: "", bodyEnds: "at once" }),

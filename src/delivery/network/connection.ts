@@ -33,6 +33,13 @@ export interface RequestBytes {
 const maxHeadBytes = 16 * 1024;
 
 /**
+ * For everything that comes in answer to a request; what an exchange accepts takes less, even with a hundred 1xx answers.
+ * The parser passes over empty lines before a head and leading zeros of a chunk size without end, and tells nobody: an
+ * attempt read 9 GB of them, and took a core for its 10 s.
+ */
+const maxAnswerBytes = 2 * 1024 * 1024;
+
+/**
  * Whatever one read returns goes to the parser in pieces, and no further once the connection has been ended: the runtime
  * reads up to 512 KiB, and the parser works through all it is given, whatever becomes of the request. A receiver pouring
  * out 1xx answers was heard 4,500 times before it was cut off at the hundredth, and 200 such attempts took 64 MB.
@@ -45,6 +52,9 @@ const maxCopiedBytes = 16 * 1024;
 /** The other end closed the connection cleanly, but too soon. */
 const hangUp = Object.assign(new Error("The other end hung up"), { code: "ECONNRESET" });
 
+/** The code has the form of the parser's own. */
+const overflow = Object.assign(new Error("The answer is too long"), { code: "HPE_ANSWER_OVERFLOW" });
+
 /**
  * A connection to a receiver, with one request under way at a time: HTTP/1.1 straight on the socket, with the runtime's
  * parser (llhttp). Its `node:http` turns each request into four streams and a dozen events, at 20 of 32 µs.
@@ -56,8 +66,6 @@ export class Connection {
   isOver = false;
   /** Whether an earlier request was answered on it. */
   isReused = false;
-  /** Whether not a single byte has arrived since the request went out. */
-  heardNothing = true;
   /** For the owner's use. */
   idleUntilMs = 0;
   private socket: Socket | undefined;
@@ -67,6 +75,8 @@ export class Connection {
   private reader: AnswerReader | null = null;
   private request: RequestBytes | null = null;
   private isSent = false;
+  /** Since the request went out. */
+  private heardBytes = 0;
   private rawHeaders: string[] = [];
   private isInformation = false;
   private isComplete = false;
@@ -119,7 +129,7 @@ export class Connection {
     this.request = request;
     this.isSent = false;
     this.isComplete = false;
-    this.heardNothing = true;
+    this.heardBytes = 0;
     if (this.isReady) this.write();
   }
 
@@ -138,6 +148,11 @@ export class Connection {
     const { reader } = this;
     this.end();
     reader?.onGone(error);
+  }
+
+  /** Whether not a single byte has arrived since the request went out. */
+  get heardNothing(): boolean {
+    return this.heardBytes === 0;
   }
 
   /** Whether TLS is still being negotiated. `node:tls` has the field but does not declare it in its types. */
@@ -186,7 +201,11 @@ export class Connection {
       this.end();
       return;
     }
-    this.heardNothing = false;
+    this.heardBytes += chunk.length;
+    if (this.heardBytes > maxAnswerBytes) {
+      this.fail(overflow);
+      return;
+    }
     const wasComplete = this.isComplete;
     for (let at = 0; at < chunk.length && !this.isOver; at += pieceBytes) {
       const piece = chunk.length <= pieceBytes ? chunk : chunk.subarray(at, at + pieceBytes);
