@@ -15,7 +15,8 @@ export interface TunnelsOptions {
   proxyUrl: string;
   clock: Clock;
   /**
-   * Time until the tunnel is open; half of it to reach the proxy, so that the proxy's silence is not taken for a receiver's.
+   * Time of an attempt: half of it to reach the proxy, three quarters until the tunnel is open. Both are over before the
+   * attempt is, so that the proxy's silence is not taken for a receiver's.
    */
   timeoutMs: number;
 }
@@ -42,7 +43,7 @@ export function createTunnels({ proxyUrl, clock, timeoutMs }: TunnelsOptions): T
       let head = "";
       let isConnected = false;
       const cancelConnecting = clock.after(timeoutMs / 2, () => isConnected || end(failed("it cannot be reached")));
-      const cancelTimer = clock.after(timeoutMs, () => end(failed("it did not answer in time")));
+      const cancelTimer = clock.after(timeoutMs * 0.75, () => end(failed("it did not answer in time")));
 
       function end(error: Error | null): void {
         if (!opening.delete(way)) return;
