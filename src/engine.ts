@@ -152,7 +152,8 @@ export function createEngine(deps: EngineDeps): Engine {
     announce(settlement, kind) {
       announcer.attempted(settlement, kind);
       failingWebhooks.attempted(settlement);
-      exhausted.attempted(settlement);
+      // A run that has been overtaken ends nothing: the newer one will say what becomes of the delivery.
+      if (kind === "settled") exhausted.attempted(settlement);
     },
     onStorageStalled: (stalled) => dispatcher.stall(stalled),
   });

@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
 import { createEngine } from "../src/engine.ts";
 import { createMetrics } from "../src/http/metrics.ts";
+import type { Settled } from "../src/store/deliveries.ts";
 import { everyJob, type Job, type Jobs } from "../src/store/jobs.ts";
 import { createMemoryLog } from "../src/store/memory-log.ts";
 import { alone } from "../src/store/node-lease.ts";
+import type { StatDelta } from "../src/store/stats.ts";
 import type { Store } from "../src/store/store.ts";
 import { createHub } from "../src/stream/hub.ts";
 import { dueDelivery, signerMaterial } from "./support/due-delivery.ts";
@@ -13,10 +15,11 @@ import { metricSources } from "./support/metric-sources.ts";
 const log = { enabled: () => false, write() {} };
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** An engine over a store with nothing in it; every webhook acknowledges. */
-function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
+/** An engine over a store with nothing in it; every webhook answers with `status`. */
+function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob, status = 200) {
   const clock = createFakeClock();
   const sent: number[] = [];
+  const news: string[] = [];
   const none = {
     failingWebhooks: async () => [],
     discover: async () => [],
@@ -59,14 +62,15 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
       async send({ delivery }) {
         sent.push(delivery.deliveryKey);
         const body = { ended: true, received: () => Buffer.from("ok"), done: Promise.resolve() };
-        return { kind: "responded", status: 200, retryAfter: undefined, head: null, durationMs: 1, body };
+        return { kind: "responded", status, retryAfter: undefined, head: null, durationMs: 1, body };
       },
       close() {},
     },
+    onNews: ({ type }) => void news.push(type),
     random: () => 0.5,
     isOutbound: () => true,
   });
-  return { engine, sent, clock };
+  return { engine, sent, news, clock };
 }
 
 const works = {
@@ -91,6 +95,29 @@ test.each(Object.entries(works))("a stop delivers until %s rests, and then begin
   engine.dispatcher.offer([dueDelivery({ deliveryKey: 2 })]);
   await turn();
   expect(sent).toEqual([1]);
+});
+
+test.each<[string, Settled["kind"], number, string[]]>([
+  ["settles its record counts as a failure, and the account is told", "settled", 1, ["postrider.delivery.exhausted"]],
+  ["belongs to an overtaken run is only an attempt: the newer run will say", "superseded", 0, []],
+])("a refusal that %s", async (_, kind, failed, told) => {
+  const sums: (readonly StatDelta[])[] = [];
+  const { engine, news } = setUp(
+    {
+      settle: async () => ({ kind, attempt: { tenantKey: 1, eventSeq: 1, key: 1 } }),
+      addStats: async (deltas) => void sums.push(deltas),
+      webhooks: async () => [],
+    },
+    everyJob,
+    400,
+  );
+  await engine.start();
+  engine.dispatcher.offer([dueDelivery()]);
+  await turn();
+  await engine.flush();
+  expect(news).toEqual(told);
+  expect(sums.flat()).toMatchObject(Array(2).fill({ attempts: 1, delivered: 0, failed }));
+  await engine.stop(0);
 });
 
 test("when a replay has ended, the account's next one begins without anybody's doing", async () => {

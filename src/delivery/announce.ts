@@ -48,20 +48,21 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplay
     attempted(settlement: Settlement, kind: "settled" | "superseded"): void {
       const { delivery, attempt, next } = settlement;
       const answered = attempt.statusCode !== null;
-      stats.attempted(delivery, { next: next.kind, answered, durationMs: attempt.durationMs });
+      const ended = kind === "settled" && next.kind !== "retry" ? next.kind : null;
+      stats.attempted(delivery, { ended, answered, durationMs: attempt.durationMs });
       metrics.attempted(next.kind, attempt.durationMs, answered);
       if (next.kind === "delivered" && delivery.run === 1) {
         metrics.delivered(attempt.startedAt + attempt.durationMs - ingestedAtMs(delivery.eventSeq));
       }
       hub.publish(delivery.tenantId, "delivery.attempted", () => attemptMessage(settlement));
-      if (kind === "settled" && next.kind !== "retry") {
+      if (ended !== null) {
         if (delivery.replayKey !== null) {
           onReplayedRunEnded({ tenantKey: delivery.tenantKey, replayKey: delivery.replayKey }, delivery.tenantId);
         }
         hub.publish(delivery.tenantId, "delivery.finished", () => ({
           eventId: delivery.eventId,
           targetWebhook: delivery.url,
-          state: next.kind === "delivered" ? "DELIVERED" : "FAILED",
+          state: ended === "delivered" ? "DELIVERED" : "FAILED",
           errorReason: attempt.error,
           errorCode: attempt.errorCode,
           statusCode: attempt.errorCode === null ? null : attempt.statusCode,

@@ -29,7 +29,7 @@ interface Exhausted {
 }
 
 export interface ExhaustedDeliveries {
-  /** Told of every attempt, once it is on disk. */
+  /** Told of every attempt that has settled its record, once it is on disk. */
   attempted(settlement: Settlement): void;
   forget(webhookKeys: readonly number[]): void;
   stop(): void;

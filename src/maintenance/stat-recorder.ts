@@ -29,9 +29,10 @@ interface Sum {
 export interface StatRecorder {
   /** @param failed for each record that cannot be delivered, its disabled webhook; null: there is none */
   accepted(tenantKey: number, counts: { events: number; failed: readonly (number | null)[] }): void;
+  /** @param outcome `ended`: as what the attempt ended its delivery; null: it did not */
   attempted(
     webhook: WebhookRef,
-    outcome: { next: "delivered" | "failed" | "retry"; answered: boolean; durationMs: number },
+    outcome: { ended: "delivered" | "failed" | null; answered: boolean; durationMs: number },
   ): void;
   refused(tenantKey: number, reason: RefusalReason, events: number): void;
   flush(): Promise<void>;
@@ -92,11 +93,11 @@ export function createStatRecorder({ store, clock }: Deps): StatRecorder {
       sum.failed += failed.length;
       for (const webhookKey of failed) if (webhookKey !== null) sumOf(tenantKey, webhookKey).failed += 1;
     },
-    attempted({ tenantKey, webhookKey }, { next, answered, durationMs }) {
+    attempted({ tenantKey, webhookKey }, { ended, answered, durationMs }) {
       const bucket = latencyBucket(durationMs);
       for (const sum of [sumOf(tenantKey), sumOf(tenantKey, webhookKey)]) {
         sum.attempts += 1;
-        if (next !== "retry") sum[next] += 1;
+        if (ended !== null) sum[ended] += 1;
         if (answered) sum.latency.set(bucket, (sum.latency.get(bucket) ?? 0) + 1);
       }
     },
