@@ -223,6 +223,7 @@ export function createEngine(deps: EngineDeps): Engine {
       },
       stopTenant(tenantKey) {
         dispatcher.stopTenant(tenantKey);
+        exhausted.forgetTenant(tenantKey);
         janitor.wake();
       },
       resumeTenant(tenantKey) {

@@ -120,6 +120,18 @@ test.each<[string, Settled["kind"], number, string[]]>([
   await engine.stop(0);
 });
 
+test("an account that is deleted is told nothing more", async () => {
+  const { engine, news, clock } = setUp({ webhooks: async () => [] }, everyJob, 400);
+  await engine.start();
+  engine.dispatcher.offer([dueDelivery({ deliveryKey: 1 }), dueDelivery({ deliveryKey: 2 })]);
+  await engine.dispatcher.whenIdle();
+  engine.deliveries.stopTenant(1);
+  clock.advance(60_000);
+  await turn();
+  expect(news).toEqual(["postrider.delivery.exhausted"]);
+  await engine.stop(0);
+});
+
 test("when a replay has ended, the account's next one begins without anybody's doing", async () => {
   let steps = 0;
   const replay = { status: "completed" } as Awaited<ReturnType<Store["replayByKey"]>>;

@@ -6,7 +6,7 @@ import type { OwnNews, TellAccount } from "./own-events.ts";
 /** An account is told about each webhook in turns of this length. */
 const turnMs = 60_000;
 
-/** Webhooks remembered as having exhausted deliveries, about 300 bytes each; any beyond this number are not reported. */
+/** Webhooks remembered as having exhausted deliveries, about 300 bytes each. */
 const maxWebhooks = 10_000;
 
 /**
@@ -32,6 +32,7 @@ export interface ExhaustedDeliveries {
   /** Told of every attempt that has settled its record, once it is on disk. */
   attempted(settlement: Settlement): void;
   forget(webhookKeys: readonly number[]): void;
+  forgetTenant(tenantKey: number): void;
   stop(): void;
 }
 
@@ -46,11 +47,14 @@ export function createExhaustedDeliveries({
   clock: Pick<Clock, "after">;
   tell: TellAccount;
 }): ExhaustedDeliveries {
+  /** In the order of their latest reports. */
   const exhausted = new Map<number, Exhausted>();
 
   function tellExhausted(key: number, entry: Exhausted): void {
     void tell({ ...entry.news, fields: { count: entry.count, ...entry.news.fields } });
     entry.count = 0;
+    exhausted.delete(key);
+    exhausted.set(key, entry);
     entry.cancelTurn = clock.after(turnMs, () => {
       entry.cancelTurn = null;
       if (entry.count > 0) tellExhausted(key, entry);
@@ -63,13 +67,27 @@ export function createExhaustedDeliveries({
     void tell(success);
   }
 
+  /** The one reported longest ago gives way, unless that is less than a turn: it would be reported too often. */
+  function makeRoom(): boolean {
+    if (exhausted.size < maxWebhooks) return true;
+    const [oldest] = exhausted;
+    return oldest !== undefined && !oldest[1].cancelTurn && exhausted.delete(oldest[0]);
+  }
+
+  function forget(webhookKeys: readonly number[]): void {
+    for (const key of webhookKeys) {
+      exhausted.get(key)?.cancelTurn?.();
+      exhausted.delete(key);
+    }
+  }
+
   return {
     attempted(settlement) {
       const { delivery, attempt, next } = settlement;
       const key = delivery.webhookKey;
       const entry = exhausted.get(key);
       if (next.kind === "delivered") {
-        if (!entry) return;
+        if (!entry || isOwnPayload(delivery.payload)) return;
         const success = newsOf("postrider.delivery.recovered", settlement, { event_id: delivery.eventId });
         if (entry.cancelTurn) entry.success = success;
         else tellRecovered(key, success);
@@ -82,18 +100,14 @@ export function createExhaustedDeliveries({
       if (entry) {
         Object.assign(entry, { count: entry.count + 1, news, success: null });
         if (!entry.cancelTurn) tellExhausted(key, entry);
-      } else if (exhausted.size < maxWebhooks) {
-        const fresh: Exhausted = { count: 1, news, success: null, cancelTurn: null };
-        exhausted.set(key, fresh);
-        tellExhausted(key, fresh);
+      } else if (makeRoom()) {
+        tellExhausted(key, { count: 1, news, success: null, cancelTurn: null });
       }
     },
 
-    forget(webhookKeys) {
-      for (const key of webhookKeys) {
-        exhausted.get(key)?.cancelTurn?.();
-        exhausted.delete(key);
-      }
+    forget,
+    forgetTenant(tenantKey) {
+      for (const [key, { news }] of exhausted) if (news.about.tenantKey === tenantKey) forget([key]);
     },
 
     stop() {

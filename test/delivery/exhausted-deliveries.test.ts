@@ -67,9 +67,16 @@ test("one that fails and succeeds in turns is told of twice a minute at most", (
 });
 
 test("of a delivery of our own news nothing is told: two webhooks would tell each other for ever", () => {
-  const { settle, told } = setUp();
-  settle("failed", { payload: ownPayload("postrider.delivery.exhausted", registered(2), {}) });
+  const { clock, settle, told } = setUp();
+  const payload = ownPayload("postrider.delivery.exhausted", registered(2), {});
+  settle("failed", { payload });
   expect(told).toEqual([]);
+  settle("failed");
+  clock.advance(60_000);
+  settle("delivered", { payload });
+  expect(told).toEqual(["exhausted 1 1"]);
+  settle("delivered");
+  expect(told).toEqual(["exhausted 1 1", "recovered 1"]);
 });
 
 test("of a webhook that was removed nothing more is told", () => {
@@ -79,4 +86,26 @@ test("of a webhook that was removed nothing more is told", () => {
   exhausted.forget([1, 2]);
   clock.advance(60_000);
   expect(told).toEqual(["exhausted 1 1"]);
+});
+
+test("of an account that was deleted nothing more is told, and of the others still", () => {
+  const { clock, settle, told, exhausted } = setUp();
+  for (const key of [1, 2, 1, 2]) settle("failed", { tenantKey: key, webhookKey: key });
+  exhausted.forgetTenant(1);
+  clock.advance(60_000);
+  expect(told).toEqual(["exhausted 1 1", "exhausted 2 1", "exhausted 2 1"]);
+});
+
+test("of ten thousand webhooks, the one told of longest ago gives way to another, but not within its minute", () => {
+  const { clock, settle, told } = setUp();
+  for (let key = 1; key <= 10_000; key++) settle("failed", { webhookKey: key });
+  settle("failed", { webhookKey: 10_001 });
+  expect(told.length).toBe(10_000);
+  settle("failed", { webhookKey: 1 });
+  clock.advance(60_000);
+  settle("failed", { webhookKey: 10_001 });
+  expect(told.slice(10_000)).toEqual(["exhausted 1 1", "exhausted 10001 1"]);
+  for (const key of [1, 2, 3]) settle("delivered", { webhookKey: key });
+  clock.advance(60_000);
+  expect(told.slice(10_002)).toEqual(["recovered 3", "recovered 1"]);
 });
