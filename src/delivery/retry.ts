@@ -40,8 +40,11 @@ export function parseRetryAfter(header: string, now: number): number | null {
   return at === null ? null : Math.min(at, now + longestRetryAfterMs);
 }
 
+const namesZone = / (?:[A-Z]{3,4}|[+-]\d{4})$/;
+
+/** One of the three forms of RFC 9110, section 5.6.7: that of asctime names no zone, and means UTC like the others. */
 function httpDate(value: string): number | null {
   if (!/^[A-Z][a-z]{2,8},? /.test(value)) return null;
-  const at = Date.parse(value);
+  const at = Date.parse(namesZone.test(value) ? value : `${value} GMT`);
   return Number.isNaN(at) ? null : at;
 }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { createRetryPolicy, parseRetryAfter } from "../../src/delivery/retry.ts";
 import { refusedWith } from "../../src/domain/failure.ts";
 
@@ -53,6 +53,24 @@ describe("the retry policy (rules, section 8)", () => {
 });
 
 describe("parseRetryAfter", () => {
+  const { TZ } = process.env;
+  afterAll(() => {
+    if (TZ === undefined) delete process.env.TZ;
+    else process.env.TZ = TZ;
+  });
+
+  test.each(["UTC", "America/New_York", "Asia/Kolkata"])("reads each form of date as UTC on a server in %s", (zone) => {
+    process.env.TZ = zone;
+    const forms = [
+      "Thu, 15 Jan 2026 13:00:00 GMT",
+      "Thursday, 15-Jan-26 13:00:00 GMT",
+      "Thu Jan 15 13:00:00 2026",
+      "Thu, 15 Jan 2026 13:00:00",
+      "Thu, 15 Jan 2026 15:00:00 +0200",
+    ];
+    expect(forms.map((form) => parseRetryAfter(form, now))).toEqual(forms.map(() => now + 3_600_000));
+  });
+
   test.each(["", "tomorrow", "12 s", "2026-01-15", "NaN"])("%p is neither seconds nor a date", (text) => {
     expect(parseRetryAfter(text, now)).toBeNull();
   });
