@@ -62,6 +62,16 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     await seeHeading(last, "Sign in");
   });
 
+  test("is not begun by a link: it carries nothing but the operator's view of an account", async () => {
+    const page = await browser.page({ size: "desktop" });
+    const { token } = await signedIn(page, server.url);
+    const other = await browser.page({ size: "desktop" });
+    await other.goto(`${server.url}/#view=${token}`);
+    await seeHeading(other, "Webhooks that arrive");
+    expect(new URL(other.url()).hash).toBe("");
+    expect(await other.evaluate<unknown>("sessionStorage.length")).toBe(0);
+  });
+
   test("that is signed out is so in every tab of the account, also for the tab that is opened next", async () => {
     const page = await browser.page({ size: "desktop", provoked: [refused] });
     const { id, password, token } = await signedIn(page, server.url);

@@ -25,7 +25,7 @@ export const noSession = signal<NoSession>(ranOut === null ? "none" : "ended");
 export const endedAccount = signal<string | null>(ranOut && ownAccountOf(ranOut));
 export const token = computed(() => session.value?.token ?? null);
 /** The operator is viewing the account: nothing can be changed, and other tabs have nothing to do with it. */
-export const isView = computed(() => token.value !== null && claimsOf(token.value).view === true);
+export const isView = computed(() => token.value !== null && isViewToken(token.value));
 export const isSignedIn = computed(() => session.value !== null);
 /** The session was renewed for a day and cannot be renewed again: its end is known. */
 export const isLast = signal(isView.peek());
@@ -75,7 +75,12 @@ export function accountOf(jwt: string): string {
 
 /** Null: the operator was viewing it, and cannot sign in to it. */
 function ownAccountOf({ token: jwt }: Session): string | null {
-  return claimsOf(jwt).view === true ? null : accountOf(jwt);
+  return isViewToken(jwt) ? null : accountOf(jwt);
+}
+
+/** One with which the operator views an account. */
+export function isViewToken(jwt: string): boolean {
+  return claimsOf(jwt).view === true;
 }
 
 function claimsOf(jwt: string): { exp?: unknown; iat?: unknown; sub?: unknown; view?: unknown } {
