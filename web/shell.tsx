@@ -194,6 +194,7 @@ function Bars() {
   // The plan's own page says it, along with the way out.
   const who = path === "/plan" ? null : account.value;
   const standing = who?.status;
+  const left = Object.entries(unsaved.value).find(([view]) => view !== path);
   return (
     <>
       {streamState.value === "offline" && (
@@ -207,9 +208,9 @@ function Bars() {
           Some updates were missed while you were away. Refreshing everything.
         </p>
       )}
-      {unsaved.value && unsaved.value.path !== path && (
+      {left && (
         <p class="bar" role="status">
-          {unsaved.value.text} <a href={unsaved.value.path}>Back to them</a>
+          {left[1]} <a href={left[0]}>Back to them</a>
         </p>
       )}
       {isView.value && (

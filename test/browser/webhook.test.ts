@@ -118,20 +118,39 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
   );
 
   test("keeps what is not saved while one looks elsewhere, and saves nothing else of the list", async () => {
-    const { account, page } = await open({});
+    const { account, page } = await open({ tier: "enterprise" });
+    const [books, others] = [{ webhook_url: `${receiver.url}/books`, name: "Books" }, { event_types: ["order.*"] }];
+    const unsaved = page.getByText("You have unsaved changes to a webhook's settings.");
     await page.getByLabel("Rate limit per second").fill("7");
-    await follow(page, "Events");
-    await seeText(page, "You have unsaved changes to a webhook's settings.");
-    // Meanwhile somebody pauses it.
-    await account.put("/v1/tenants/webhooks", [{ webhook_url: hook, name: "Shop", paused: true }]);
+    // Meanwhile somebody pauses it, chooses its types, and registers another one.
+    await account.put("/v1/tenants/webhooks", [{ webhook_url: hook, name: "Shop", paused: true, ...others }, books]);
+    await follow(page, "Webhooks");
+    await see(unsaved);
+    await follow(page, "Books");
+    await page.getByLabel("Name").fill("My books");
     await follow(page, "Back to them");
+    await seeHeading(page, "Shop");
     expect(await page.getByLabel("Rate limit per second").inputValue()).toBe("7");
+    expect(await page.getByLabel("Event types").inputValue()).toBe("order.*");
+
+    const { promise: isTyped, resolve: typed } = Promise.withResolvers<void>();
+    await page.route("**/v1/tenants/webhooks", async (route) => {
+      if (route.request().method() === "PUT") await isTyped;
+      await route.continue();
+    });
     await press(page, "Save settings");
+    await page.getByLabel("Name").fill("Later");
+    typed();
     await seeText(page, "Settings saved.");
-    expect(await settingsOf(account)).toMatchObject([{ paused: true, rate_limit: 7 }]);
-    await page.getByLabel("Name").fill("Never");
+    expect(await settingsOf(account)).toMatchObject([{ name: "Shop", paused: true, rate_limit: 7, ...others }, {}]);
+    expect(await page.getByLabel("Name").inputValue()).toBe("Later");
     await press(page, "Discard");
     expect(await page.getByLabel("Name").inputValue()).toBe("Shop");
+    await follow(page, "Back to them");
+    await seeHeading(page, "Books");
+    expect(await page.getByLabel("Name").inputValue()).toBe("My books");
+    await press(page, "Discard");
+    await unsaved.waitFor({ state: "detached" });
   });
 
   test.each(["desktop", "phone"] as const)("pauses and resumes it, and tests it meanwhile, on a %s", async (size) => {

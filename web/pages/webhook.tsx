@@ -1,5 +1,5 @@
 import "./webhook.css";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso/router";
 import type { Webhook } from "../api/types.ts";
 import { readWebhooks, saveSettings } from "../api/webhooks.ts";
@@ -12,6 +12,7 @@ import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { say } from "../parts/said.tsx";
 import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
+import { noteUnsaved } from "../session/unsaved.ts";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { openFrom } from "./events/left-lists.ts";
@@ -38,6 +39,11 @@ export function WebhookPage() {
   const webhooks = useLoaded("webhooks", readWebhooks);
   useRefresh(["account.changed", "webhook.changed"], listEveryMs, webhooks.reload);
   const webhook = webhooks.data?.find((one) => one.id === id);
+  const isGone = webhooks.data !== undefined && webhook === undefined;
+  useEffect(() => {
+    // Its changes can be saved nowhere.
+    if (isGone) noteUnsaved(`/webhooks/${id}`, null);
+  }, [isGone, id]);
   if (webhook) return <Registered key={id} webhook={webhook} onSaved={webhooks.put} />;
   return (
     <>

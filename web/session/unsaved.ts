@@ -1,19 +1,25 @@
 import { effect, signal } from "@preact/signals";
 import { isSignedIn, noSession } from "../api/session.ts";
 
-/** Changes waiting for "Save" in some view. They outlive the view, but not the tab. */
-export const unsaved = signal<{ readonly path: string; readonly text: string } | null>(null);
+/** Changes waiting for "Save", by the path of their view. They outlive the view, but not the tab. */
+export const unsaved = signal<Readonly<Record<string, string>>>({});
+
+/** @param text what the user is told elsewhere; null: nothing of that view is waiting */
+export function noteUnsaved(path: string, text: string | null): void {
+  const { [path]: _, ...others } = unsaved.peek();
+  unsaved.value = text === null ? others : { ...others, [path]: text };
+}
 
 /** Makes the browser ask before it discards them. */
 export function guardUnsaved(): void {
   const ask = (event: BeforeUnloadEvent) => event.preventDefault();
   effect(() => {
-    if (unsaved.value === null) return;
+    if (Object.keys(unsaved.value).length === 0) return;
     addEventListener("beforeunload", ask);
     return () => removeEventListener("beforeunload", ask);
   });
   effect(() => {
     // Signing out abandons them; a user whose session ran out will be back in a moment.
-    if (!isSignedIn.value && noSession.value !== "ended") unsaved.value = null;
+    if (!isSignedIn.value && noSession.value !== "ended") unsaved.value = {};
   });
 }

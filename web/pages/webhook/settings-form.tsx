@@ -7,39 +7,49 @@ import { Button } from "../../parts/button.tsx";
 import { Area, Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { say } from "../../parts/said.tsx";
-import { unsaved } from "../../session/unsaved.ts";
-import { changesOf, type Draft, toDraft, wrongHeaders, wrongPattern } from "./settings.ts";
+import { noteUnsaved } from "../../session/unsaved.ts";
+import { changesOf, type Edits, editsBeyond, toDraft, wrongHeaders, wrongPattern } from "./settings.ts";
 
-/** Outlives the view: a user who looks something up elsewhere finds the changes again. */
-const kept = signal<{ readonly id: string; readonly draft: Draft } | null>(null);
+/** By webhook. They outlive the view: a user who looks something up elsewhere finds the changes again. */
+const kept = signal<Readonly<Record<string, Edits>>>({});
+
+const pathOf = (id: string) => `/webhooks/${id}`;
+
+function keep(id: string, edits: Edits): void {
+  kept.value = { ...kept.peek(), [id]: edits };
+  if (Object.keys(edits).length === 0) noteUnsaved(pathOf(id), null);
+}
 
 /** Patterns are named by their position in the list. */
 const fields = ["name", "rate_limit", "max_concurrency", "headers"];
 
 /** A webhook's settings; none of them changes until they are saved. */
 export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: Webhook[]): void }) {
-  const draft = kept.value?.id === webhook.id ? kept.value.draft : toDraft(webhook);
+  const { id } = webhook;
+  const edits = kept.value[id] ?? {};
+  const draft = { ...toDraft(webhook), ...edits };
   const changes = changesOf(webhook, draft);
   const isChanged = Object.keys(changes).length > 0;
 
   const save = useAttempt(
     async () => {
-      onSaved(await saveSettings(webhook.id, changes));
-      kept.value = null;
+      onSaved(await saveSettings(id, changes));
+      // What was typed in the meantime stays.
+      keep(id, editsBeyond(kept.peek()[id] ?? {}, edits));
       say("Settings saved.");
     },
     { fields },
   );
 
   useEffect(() => {
-    const path = `/webhooks/${webhook.id}`;
-    if (isChanged) unsaved.value = { path, text: "You have unsaved changes to a webhook's settings." };
-    else if (unsaved.peek()?.path === path) unsaved.value = null;
-  }, [isChanged, webhook.id]);
+    noteUnsaved(pathOf(id), isChanged ? "You have unsaved changes to a webhook's settings." : null);
+  }, [isChanged, id]);
 
-  const edit = (change: Partial<Draft>) => {
+  const edit = (change: Edits) => {
     save.forget();
-    kept.value = { id: webhook.id, draft: { ...draft, ...change } };
+    const all = { ...edits, ...change };
+    // What is registered is about to change while it is saved.
+    keep(id, save.isBusy ? all : editsBeyond(all, toDraft(webhook)));
   };
   const twice = wrongHeaders(draft);
   const types = wrongPattern(save.refusal?.broken ?? null, draft);
@@ -121,7 +131,7 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
             <Button
               onClick={() => {
                 save.forget();
-                kept.value = null;
+                keep(id, {});
               }}
             >
               Discard

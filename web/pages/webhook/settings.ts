@@ -13,6 +13,13 @@ export interface Draft {
   readonly headers: string;
 }
 
+/** Of what was typed, only the settings that were touched: the others stay what is registered, whoever changes that. */
+export type Edits = Partial<Draft>;
+
+/** The edits that differ from what is registered, or from those that have just been saved. */
+export const editsBeyond = (edits: Edits, known: Edits): Edits =>
+  Object.fromEntries(Object.entries(edits).filter(([name, typed]) => typed !== known[name as keyof Draft]));
+
 export const toDraft = ({ name, event_types, rate_limit, max_concurrency, ordered, headers }: Webhook): Draft => ({
   name,
   eventTypes: (event_types ?? []).join("\n"),

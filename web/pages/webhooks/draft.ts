@@ -92,13 +92,11 @@ export function leavingWebhooks(draft: Draft): Webhook[] {
 export function rebase(draft: Draft, registered: readonly Webhook[]): Draft {
   const known = new Set(draft.flatMap(({ saved }) => saved?.id ?? []));
   const kept = draft.flatMap((row): DraftRow[] => {
-    if (row.saved === null) {
-      // Saved in the meantime, in this tab or in another.
-      return registered.some(({ url, id }) => url === row.url.trim() && !known.has(id)) ? [] : [row];
-    }
     const saved = registered.find(({ id }) => id === row.saved?.id);
-    if (!saved) return row.isRemoved || !isEdited(row) ? [] : [{ ...row, saved: null }];
-    return [isEdited(row) ? { ...row, saved } : toRow(saved)];
+    if (saved) return [isEdited(row) ? { ...row, saved } : toRow(saved)];
+    // Saved in the meantime, in this tab or in another.
+    if (registered.some(({ url, id }) => url === row.url.trim() && !known.has(id))) return [];
+    return row.isRemoved || !isEdited(row) ? [] : [{ ...row, saved: null }];
   });
   return [...kept, ...registered.filter(({ id }) => !known.has(id)).map(toRow)];
 }

@@ -43,7 +43,7 @@ export function WebhookList({
   inboxUrl: string | null;
   onSaved(registered: Webhook[]): void;
 }) {
-  const { rows, changes, change, discard } = useDraft(registered);
+  const { rows, changes, change, discard, isLatest } = useDraft(registered);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<{ message: string; fault: Fault | null } | null>(null);
   const list = useRef<HTMLFormElement>(null);
@@ -76,7 +76,8 @@ export function WebhookList({
         return toEntries(sent);
       });
       onSaved(saved);
-      close();
+      // What was changed in the meantime stays.
+      if (isLatest()) close();
       say("Webhooks saved.");
     } catch (error) {
       const message = error instanceof ApiError ? error.message : String(error);

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Webhook } from "../../api/types.ts";
 import { account } from "../../session/account.ts";
-import { unsaved } from "../../session/unsaved.ts";
+import { noteUnsaved } from "../../session/unsaved.ts";
 import { changesInWords, type Draft, rebase, toDraft } from "./draft.ts";
 
 /** Outlives the view: a user who looks something up elsewhere finds the changes again. */
@@ -14,16 +14,21 @@ export interface Editing {
   readonly changes: string;
   change(rows: Draft): void;
   discard(): void;
+  /** Whether these are still the rows, or they have been changed since. */
+  isLatest(): boolean;
 }
+
+const path = "/webhooks";
 
 /** The list being edited, on top of what is registered. */
 export function useDraft(registered: readonly Webhook[]): Editing {
   const tenantId = account.value?.tenant_id ?? "";
-  const rows = kept.value?.tenantId === tenantId ? rebase(kept.value.rows, registered) : toDraft(registered);
+  const before = kept.value;
+  const rows = before?.tenantId === tenantId ? rebase(before.rows, registered) : toDraft(registered);
   const changes = changesInWords(rows);
 
   useEffect(() => {
-    unsaved.value = changes === "" ? null : { path: "/webhooks", text: "You have unsaved changes to your webhooks." };
+    noteUnsaved(path, changes === "" ? null : "You have unsaved changes to your webhooks.");
   }, [changes]);
 
   return {
@@ -34,6 +39,8 @@ export function useDraft(registered: readonly Webhook[]): Editing {
     },
     discard() {
       kept.value = null;
+      noteUnsaved(path, null);
     },
+    isLatest: () => kept.peek() === before,
   };
 }

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { changesOf, type Draft, toDraft, wrongHeaders, wrongPattern } from "../../../../web/pages/webhook/settings.ts";
+import {
+  changesOf,
+  type Draft,
+  editsBeyond,
+  toDraft,
+  wrongHeaders,
+  wrongPattern,
+} from "../../../../web/pages/webhook/settings.ts";
 
 const shop = {
   ...{ id: "wh_1", url: "https://shop.example/hook", name: "Shop", state: "active" },
@@ -35,6 +42,26 @@ describe("what is saved is what differs", () => {
   ])("%j: %j", (edit, changes) => {
     expect(changesOf(shop, { ...draft, ...edit })).toEqual(changes);
   });
+});
+
+test("what others save meanwhile is neither taken back nor shown as it was before", () => {
+  const typed = { name: "Books" };
+  const now = { ...shop, event_types: ["order.*"], rate_limit: null, headers: { "X-Key": "••••" } };
+  expect({ ...toDraft(now), ...typed }).toMatchObject({ name: "Books", eventTypes: "order.*", rateLimit: "" });
+  expect(changesOf(now, { ...toDraft(now), ...typed })).toEqual({ name: "Books" });
+});
+
+test.each<[string, Partial<Draft>, Partial<Draft>, Partial<Draft>]>([
+  ["what is typed back is no edit", { name: "Shop", rateLimit: "25" }, draft, { rateLimit: "25" }],
+  ["what was saved is one no longer", { name: "Books" }, { name: "Books" }, {}],
+  [
+    "what was typed while it was saved still is",
+    { name: "Books!", rateLimit: "25", ordered: true },
+    { name: "Books", ordered: true },
+    { name: "Books!", rateLimit: "25" },
+  ],
+])("%s", (_, edits, known, left) => {
+  expect(editsBeyond(edits, known)).toEqual(left);
 });
 
 test.each([

@@ -112,6 +112,9 @@ describe("the list, when somebody else has saved it meanwhile", () => {
   test("does not add twice what was saved meanwhile", () => {
     const draft = addRow(toDraft([shop]), "new-1", books.url, "");
     expect(urlsOf(rebase(draft, registered))).toEqual([`${shop.url} Shop`, `${books.url} `]);
+    const moved = { id: "wh_moved", url: "https://moved.example/hook", name: "Shop" };
+    const also = editRow(editRow(toDraft(registered), shop.id, { url: moved.url }), books.id, { name: "Books" });
+    expect(urlsOf(rebase(also, [moved, books]))).toEqual([`${books.url} Books`, `${moved.url} Shop`]);
   });
 });
 
