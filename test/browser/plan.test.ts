@@ -196,6 +196,18 @@ describe.skipIf(noBrowser !== null)("an upgrade", () => {
     await press(page, "Later");
     await seeText(page, "To be confirmed");
     await follow(page, "Confirm the charge");
+    await press(page, "Refuse it");
+    await follow(page, "Back to the dashboard");
+    await seeText(
+      page,
+      /^The payment did not go through \(.+\)\. The pro plan and your saved card stay as they were\.$/,
+    );
+    expect(await page.getByText("Your card is verified").count()).toBe(0);
+    await browser.inspect(page, "plan-refused");
+
+    await press(page, "Upgrade to business …");
+    await press(page, "Upgrade to business");
+    await follow(page, "Open the payment page");
     await press(page, "Confirm the payment");
     await follow(page, "Back to the dashboard");
     await seeHeading(page, "Business plan");
@@ -253,6 +265,10 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
     expect((await ask(suspend, "POST", server.operatorToken(), { reason: "Sends spam." })).status).toBe(200);
     await seeText(page, "Their reason: Sends spam.");
     await browser.inspect(page, "plan-suspended-by-operator");
+    await change(page, "**/v1/tenants/me", { suspended_by: ["operator", "payment"] });
+    await change(page, "**/v1/tenants/billing", { past_due_since: daysFromNow(-8) });
+    await page.reload();
+    await seeText(page, "Their reason: Sends spam.");
   });
 
   test("says that it cannot be read, and reads it again", async () => {

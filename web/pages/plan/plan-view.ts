@@ -1,5 +1,6 @@
 import { call } from "../../api/client.ts";
 import type { About, Account, AuditPage, Billing, PaymentMethod, Webhook } from "../../api/types.ts";
+import { isSuspendedByOperator } from "./decisions.ts";
 
 /** Everything the page shows, read together so that it is consistent. */
 export interface PlanView {
@@ -18,8 +19,7 @@ export async function readPlan(signal: AbortSignal): Promise<PlanView> {
     call<Billing>("/v1/tenants/billing", { signal }),
     call<Webhook[]>("/v1/tenants/webhooks", { signal }),
   ]);
-  const isOperators = who.status === "suspended" && billing.past_due_since === null;
-  const suspendedFor = isOperators ? await readReason(signal) : null;
+  const suspendedFor = isSuspendedByOperator(who, billing) ? await readReason(signal) : null;
   return { who, billing, webhooks: webhooks.length, suspendedFor };
 }
 

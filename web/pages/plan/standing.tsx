@@ -7,6 +7,7 @@ import { naira } from "../../format/number.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Time } from "../../parts/time.tsx";
 import type { Loaded } from "../../stream/load.ts";
+import { endOf, isSuspendedByOperator } from "./decisions.ts";
 import { enforcedPlan, openCardPage, type Plan, type PlanView } from "./plan-view.ts";
 
 /** While a payment is open. */
@@ -61,7 +62,19 @@ export function Standing({ view, plans }: { view: PlanView; plans: readonly Plan
   return isSettled ? <Settled view={view} /> : null;
 }
 
-function Settled({ view: { who } }: { view: PlanView }) {
+function Settled({ view: { who, billing } }: { view: PlanView }) {
+  const end = endOf(billing.charges);
+  if (end === null) return null;
+  if (!end.isPaid) {
+    return (
+      <Notice tone="bad">
+        <p>
+          The payment did not go through{inBrackets(end.reason)}. The {who.tier} plan and your saved card stay as they
+          were.
+        </p>
+      </Notice>
+    );
+  }
   const isNew = who.events_this_month === 0;
   return (
     <Notice tone="good">
@@ -99,8 +112,8 @@ function Checking({ url }: { url: string | null }) {
   );
 }
 
-function Suspended({ view: { billing, suspendedFor } }: { view: PlanView }) {
-  if (billing.past_due_since === null) {
+function Suspended({ view: { who, billing, suspendedFor } }: { view: PlanView }) {
+  if (isSuspendedByOperator(who, billing)) {
     return (
       <Notice tone="bad">
         <p>
@@ -114,8 +127,9 @@ function Suspended({ view: { billing, suspendedFor } }: { view: PlanView }) {
   return (
     <Notice tone="bad">
       <p>
-        Your account is suspended, because a charge failed <Time at={billing.past_due_since} /> and every retry since
-        then failed too{reasonOf(billing)}. No events are accepted until it is paid. Verify a card to pay it at once.
+        Your account is suspended, because a charge failed{" "}
+        {billing.past_due_since !== null && <Time at={billing.past_due_since} />} and every retry since then failed too
+        {reasonOf(billing)}. No events are accepted until it is paid. Verify a card to pay it at once.
       </p>
       <AnotherCard />
     </Notice>
@@ -140,10 +154,10 @@ function PastDue({ view: { billing } }: { view: PlanView }) {
   );
 }
 
-const reasonOf = ({ charges }: PlanView["billing"]): string => {
-  const reason = charges.find(({ kind, state }) => kind === "subscription" && state === "failed")?.reason ?? null;
-  return reason === null ? "" : ` (${reason})`;
-};
+const reasonOf = ({ charges }: PlanView["billing"]): string =>
+  inBrackets(charges.find(({ kind, state }) => kind === "subscription" && state === "failed")?.reason ?? null);
+
+const inBrackets = (reason: string | null): string => (reason === null ? "" : ` (${reason})`);
 
 function Pending({ view: { who, billing }, plans }: { view: PlanView; plans: readonly Plan[] }) {
   const before = enforcedPlan(plans, who);
