@@ -134,6 +134,19 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     await see(page.getByRole("heading", { name: shownHook }), page.getByText("Delivered", { exact: true }));
   });
 
+  test("that waits says so no longer when its webhook is removed, nor does its row in the list", async () => {
+    const account = await openAccount(server.url);
+    await account.setWebhooks({ webhook_url: hook });
+    const id = await account.ingest({ answer: 503 });
+    const page = await openEvent(account, id);
+    await see(page.getByText(/^Next attempt in \d+ (min|h)/));
+    const list = await page.context().newPage();
+    await list.goto(`${server.url}/events`);
+    await see(list.getByText(/HTTP 503 · .*next in/), list.getByText("Live", { exact: true }));
+    await account.setWebhooks();
+    await see(page.getByText("Failed", { exact: true }), list.getByText(/^Webhook removed · 2 tries/));
+  });
+
   test("whose webhook is gone says so, and keeps the tries to it when a replay replaces it", async () => {
     const account = await openAccount(server.url);
     await account.setWebhooks({ webhook_url: hook });

@@ -62,3 +62,23 @@ export function useMessages(kinds: readonly StreamKind[], handle: (messages: rea
     });
   }, [wanted]);
 }
+
+/** Calls `refresh` this long after messages that are meant; those that come until then are part of it. */
+export function useAfter(
+  kinds: readonly StreamKind[],
+  ms: number,
+  isMeant: (message: StreamMessage) => boolean,
+  refresh: () => void,
+): void {
+  const latest = useRef(refresh);
+  latest.current = refresh;
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useMessages(kinds, (messages) => {
+    if (timer.current !== undefined || !messages.some(isMeant)) return;
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      latest.current();
+    }, ms);
+  });
+}

@@ -1,8 +1,10 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { EventRecord } from "../../api/types.ts";
-import { useMessages } from "../../stream/live.ts";
+import { useAfter } from "../../stream/live.ts";
 import { type Loaded, useLoaded } from "../../stream/load.ts";
+import type { StreamMessage } from "../../stream/stream.ts";
+import { endingKinds, untoldMs } from "../events/untold-ends.ts";
 import { attemptsAtOnce } from "./attempt-pages.ts";
 import { type NewestAttempts, readNewestAttempts } from "./newest-attempts.ts";
 
@@ -27,15 +29,9 @@ export function useLiveEvent(id: string): Loaded<LiveEvent> & { showEarlier(): v
     return { records, ...newest };
   });
 
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  useMessages(["delivery.attempted", "delivery.finished"], (messages) => {
-    if (timer.current !== undefined || !messages.some((message) => message.data().eventId === id)) return;
-    timer.current = setTimeout(() => {
-      timer.current = undefined;
-      loaded.reload();
-    }, rereadMs);
-  });
+  const isOwn = (message: StreamMessage) => message.data().eventId === id;
+  useAfter(["delivery.attempted", "delivery.finished"], rereadMs, isOwn, loaded.reload);
+  useAfter(endingKinds, untoldMs, () => true, loaded.reload);
   return {
     ...loaded,
     showEarlier() {

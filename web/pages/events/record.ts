@@ -132,7 +132,11 @@ export function afterRun(record: ListedRecord, finished: Finished): ListedRecord
 
 /**
  * The newer of two versions of a record: as read, and as updated by the stream. An attempt and what follows from it are
- * stored together, so a record read with as many attempts knows at least as much.
+ * stored together, so a record read with as many attempts knows at least as much: except of the end of its run, if
+ * another run's attempt was counted in between.
  */
-export const newerOf = (read: ListedRecord, told: ListedRecord | undefined): ListedRecord =>
-  told !== undefined && told.attempts > read.attempts ? told : read;
+export function newerOf(read: ListedRecord, told: ListedRecord | undefined): ListedRecord {
+  if (told === undefined || told.attempts < read.attempts) return read;
+  const isEndOfIt = read.state === "PENDING" && told.state !== "PENDING" && told.replayGroupId === read.replayGroupId;
+  return told.attempts > read.attempts || isEndOfIt ? told : read;
+}

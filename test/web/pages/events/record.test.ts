@@ -146,6 +146,15 @@ describe("the stream changes a row", () => {
     expect(newerOf(read, undefined)).toBe(read);
   });
 
+  test("to its end, also where an attempt of another run was counted meanwhile", () => {
+    const read = { ...record, attempts: 2, replayGroupId: "again" };
+    const ended = afterRun(read, finished({ state: "DELIVERED", attempts: 2, replayGroupId: "again" }));
+    expect(newerOf(read, ended)).toBe(ended);
+    // It was replayed since.
+    expect(newerOf({ ...read, replayGroupId: "once more" }, ended)).toMatchObject({ state: "PENDING" });
+    expect(newerOf({ ...read, state: "FAILED" }, ended)).toMatchObject({ state: "FAILED" });
+  });
+
   test("without a webhook, when it is replayed to one", () => {
     const nowhere: ListedRecord = { ...record, targetWebhook: "", state: "FAILED", errorReason: "No webhook …" };
     const other = { ...nowhere, eventId: "evt_2" };
