@@ -89,7 +89,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
       ["ada@b.c", "bob", "ada@b.c"].map((customer) => ({ customer, answer: 404 })),
     );
     await untilListed(account, "FAILED", 6);
-    const page = await openEvents(account);
+    const page = await openEvents(account, { provoked: [/replays\/single/] });
     await search(page, "ada@b.c");
     await seeIds(page, [last, last, first, first]);
     receiver.answerAlways(200);
@@ -110,6 +110,21 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await browser.inspect(page, "events-replay-again");
     await press(dialog, "Not now");
     expect(await replaysOf(account)).toHaveLength(4);
+
+    // What was accepted before one was not is not replayed again by trying again.
+    let asked = 0;
+    await page.route("**/v1/events/replays/single", (route) => {
+      asked += 1;
+      return asked === 3 ? route.abort() : route.continue();
+    });
+    await press(page, "Replay these 4 …");
+    await press(dialog, "Replay 4 deliveries");
+    const rest = page.getByRole("dialog", { name: "Replay 2 deliveries?" });
+    await see(rest.getByText("The server cannot be reached."));
+    await press(rest, "Replay 2 deliveries");
+    await rest.waitFor({ state: "detached" });
+    await see(progress.getByText("2 events selected, 4 deliveries queued"));
+    expect(await replaysOf(account)).toMatchObject([...toEach, ...toEach, ...toEach, ...toEach]);
 
     await search(page, "carol");
     await see(page.getByText("No events match the filters."));

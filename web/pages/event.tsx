@@ -40,8 +40,8 @@ export function EventPage() {
   /** Whom a replay would deliver to, while the question stands. */
   const [asked, setAsked] = useState<readonly Webhook[] | null>(null);
 
-  async function replay(urls: readonly (string | undefined)[] = [undefined]): Promise<void> {
-    for (const url of urls) await replayEvent(id, url);
+  async function replay(url?: string): Promise<void> {
+    await replayEvent(id, url);
     event.reload();
   }
 

@@ -1,3 +1,4 @@
+import { useRef } from "preact/hooks";
 import type { EventRecord, Webhook } from "../../api/types.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -16,16 +17,21 @@ export function AskAgain({
   records: readonly EventRecord[];
   /** The webhooks that a replay delivers to. */
   receivers: readonly Webhook[];
-  /** @param urls the webhooks that get it; undefined: all of them */
-  onReplay(urls?: readonly string[]): Promise<void>;
+  /** @param url the webhook that gets it; undefined: all of them */
+  onReplay(url?: string): Promise<void>;
   onClose(): void;
 }) {
   const inWords = (urls: readonly string[]) => namesInWords(urls.map((url) => webhookInWords(url, receivers)));
   const delivered = receiversIn("DELIVERED", records, receivers);
-  const missed = receiversIn("FAILED", records, receivers);
+  /** If one fails on the way, trying again goes on with the others. */
+  const accepted = useRef(new Set<string>()).current;
+  const missed = receiversIn("FAILED", records, receivers).filter((url) => !accepted.has(url));
   const all = receivers.length < 3 ? inWords(receivers.map(({ url }) => url)) : `all ${receivers.length} webhooks`;
   const toMissed = useAttempt(async () => {
-    await onReplay(missed);
+    for (const url of missed) {
+      await onReplay(url);
+      accepted.add(url);
+    }
     onClose();
   });
   const toAll = useAttempt(async () => {

@@ -10,7 +10,14 @@ import { useLoaded } from "../../stream/load.ts";
 import { chipsOf, webhookInWords } from "./chips.ts";
 import { type Filter, urlOf } from "./filter.ts";
 import type { Listed } from "./record.ts";
-import { includesDelivered, type ReplayThese, replayTheseOf, targetInWords, urlOfReplayed } from "./replay-these.ts";
+import {
+  includesDelivered,
+  type ReplayThese,
+  replayTheseOf,
+  restOf,
+  targetInWords,
+  urlOfReplayed,
+} from "./replay-these.ts";
 import { isReplaying, startReplay } from "./replaying.tsx";
 
 interface ReplayListedProps {
@@ -25,14 +32,15 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   const these = replayTheseOf(filter, listed, webhooks);
 
   async function start(chosen: ReplayThese): Promise<void> {
-    await startReplay(chosen, {
+    const about = {
       // The kind of the replay already says the state.
       narrowedTo: chipsOf(chosen.by === "selection" ? { ...filter, state: "" } : filter, webhooks)
         .map(({ text }) => text)
         .join(" · "),
       eventsUrl: urlOfReplayed(filter, listed),
       listUrl: urlOf(filter),
-    });
+    };
+    await startReplay(chosen, about, (left) => chosen.by === "page" && setAsked(restOf(chosen, left, webhooks ?? [])));
     setAsked(null);
   }
 

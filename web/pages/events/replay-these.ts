@@ -26,6 +26,8 @@ export type ReplayThese = {
       readonly records: readonly ListedRecord[];
       /** As written by `againInWords`. */
       readonly again: string;
+      /** The others were accepted before one was not. */
+      readonly isRest?: true;
     }
 );
 
@@ -81,6 +83,19 @@ export function replayTheseOf(
   const text = `Replay ${isAll ? these : `${some} on this page`}${mustAsk ? " …" : ""}`;
   return { by: "page", records, again, text, words: deliveriesInWords(n), mustAsk };
 }
+
+/** What is left of a page, where not all of it was accepted: nothing is replayed twice by trying again. */
+export const restOf = (
+  these: Extract<ReplayThese, { by: "page" }>,
+  left: readonly ListedRecord[],
+  webhooks: readonly Webhook[],
+): ReplayThese => ({
+  ...these,
+  records: left,
+  words: deliveriesInWords(left.length),
+  again: againInWords(left, webhooks),
+  isRest: true,
+});
 
 /** Whether a replay may send what was acknowledged: a reason selects only what failed, or waits after it. */
 export const includesDelivered = (

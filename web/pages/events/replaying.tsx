@@ -11,6 +11,7 @@ import { Shown, Skeleton } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
+import type { ListedRecord } from "./record.ts";
 import type { ReplayThese } from "./replay-these.ts";
 
 /** The replay last started in this tab, until it is dismissed. */
@@ -18,8 +19,8 @@ interface Started {
   readonly tenantId: string;
   /** More than one: one for each delivery of a page. */
   readonly ids: readonly string[];
-  /** For several: how many events these deliveries are of. */
-  readonly events: number;
+  /** For several: the ids of the events that these deliveries are of. */
+  readonly events: ReadonlySet<string>;
   readonly label: string;
   readonly narrowedTo: string;
   /** Where several replays link to: they have no list of their own. */
@@ -33,14 +34,25 @@ type About = Pick<Started, "narrowedTo" | "eventsUrl" | "listUrl">;
 
 const started = signal<Started | null>(null);
 
-/** Starts a replay and follows it. @throws ApiError, if none of it could be started */
-export async function startReplay(these: ReplayThese, about: About): Promise<void> {
-  const label = labelOf("dashboard", Date.now());
-  const ids: string[] = [];
-  const events = new Set<string>();
+/**
+ * Starts a replay and follows it.
+ * @param onLeft called with what is left of a page, if some of it was accepted
+ * @throws ApiError, if not all of it could be started
+ */
+export async function startReplay(
+  these: ReplayThese,
+  about: About,
+  onLeft: (left: readonly ListedRecord[]) => void,
+): Promise<void> {
+  const isPage = these.by === "page";
+  const before = isPage && these.isRest ? started.peek() : null;
+  const label = before?.label ?? labelOf("dashboard", Date.now());
+  const ids = [...(before?.ids ?? [])];
+  const events = new Set(before?.events);
+  let accepted = 0;
   const follow = () => {
     const tenantId = account.value?.tenant_id ?? "";
-    if (ids.length > 0) started.value = { tenantId, ids, events: events.size, label, ...about, isOver: false };
+    if (ids.length > 0) started.value = { tenantId, ids, events, label, ...about, isOver: false };
   };
   const post = async (kind: string, body: object) => {
     const path = `/v1/events/replays/${kind}`;
@@ -48,15 +60,17 @@ export async function startReplay(these: ReplayThese, about: About): Promise<voi
     ids.push(location?.split("/").at(-1) ?? "");
   };
   try {
-    if (these.by === "selection") await post(these.kind, these.fields);
+    if (!isPage) await post(these.kind, these.fields);
     else {
       for (const { eventId, targetWebhook } of these.records) {
         await post("single", { eventId, ...(targetWebhook !== "" && { webhook: targetWebhook }) });
         events.add(eventId);
+        accepted += 1;
       }
     }
   } finally {
     follow();
+    if (isPage && accepted > 0 && accepted < these.records.length) onLeft(these.records.slice(accepted));
   }
 }
 
@@ -101,7 +115,7 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
           <ul>
             <ReplayRow
               replay={{ ...data, replayGroupId: label }}
-              {...(ids.length > 1 && { events: of.events })}
+              {...(ids.length > 1 && { events: of.events.size })}
               narrowedTo={narrowedTo}
               onCancel={async () => replay.put(asOne(await cancelReplays(ids)))}
             >

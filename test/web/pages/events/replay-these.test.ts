@@ -4,6 +4,7 @@ import type { ListedRecord } from "../../../../web/pages/events/record.ts";
 import {
   againInWords,
   replayTheseOf,
+  restOf,
   targetInWords,
   urlOfReplayed,
 } from "../../../../web/pages/events/replay-these.ts";
@@ -143,6 +144,14 @@ describe("who would get something again is said", () => {
       ...{ text: "Replay these 2 …", again: againInWords(records, [shop, books]), mustAsk: true },
     });
   });
+});
+
+test("of a page that was accepted in part, only the rest is replayed", () => {
+  const [first, second] = [record(shop.url, "DELIVERED", "evt_1"), record(shop.url, "FAILED", "evt_2")];
+  const these = replayTheseOf(given({ q: "ada" }), { ...listed, total: 2, records: [first, second] }, [shop]);
+  if (these?.by !== "page") throw new Error("It is replayed one by one.");
+  expect(these.again).not.toBe("");
+  expect(restOf(these, [second], [shop])).toMatchObject({ records: [second], words: "1 delivery", again: "" });
 });
 
 test.each<[string, Parameters<typeof replayTheseOf>]>([
