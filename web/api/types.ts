@@ -20,7 +20,7 @@ import type {
 /** What the server responds with, in the same types by which it checks and documents its responses. */
 
 export type About = v.InferOutput<typeof about> & Partial<v.InferOutput<typeof aboutWithPlans>>;
-export type Account = v.InferOutput<typeof accountInfo> & { readonly suspended_by?: readonly string[] };
+export type Account = v.InferOutput<typeof accountInfo>;
 export type CreatedTenant = v.InferOutput<typeof createdTenant>;
 export type Authenticated = v.InferOutput<typeof authenticated>;
 export type Upgraded = v.InferOutput<typeof upgraded>;

@@ -1,4 +1,4 @@
-import type { Account, Billing } from "../../api/types.ts";
+import type { Billing } from "../../api/types.ts";
 
 /** How the newest payment ended; null: it has not, or it was given up without one. */
 export function endOf([newest]: Billing["charges"]): {
@@ -13,9 +13,3 @@ export function endOf([newest]: Billing["charges"]): {
   if (state === "refunding" || state === "refunded") return { isPaid: reason === null, reason };
   return null;
 }
-
-/** A charge may be outstanding as well: to pay it would not end this suspension. */
-export const isSuspendedByOperator = (
-  { status, suspended_by: causes }: Pick<Account, "status" | "suspended_by">,
-  { past_due_since: since }: Pick<Billing, "past_due_since">,
-): boolean => status === "suspended" && (causes?.includes("operator") ?? since === null);

@@ -1,6 +1,5 @@
 import { call } from "../../api/client.ts";
 import type { About, Account, AuditPage, Billing, PaymentMethod, Webhook } from "../../api/types.ts";
-import { isSuspendedByOperator } from "./decisions.ts";
 
 /** Everything the page shows, read together so that it is consistent. */
 export interface PlanView {
@@ -19,7 +18,7 @@ export async function readPlan(signal: AbortSignal): Promise<PlanView> {
     call<Billing>("/v1/tenants/billing", { signal }),
     call<Webhook[]>("/v1/tenants/webhooks", { signal }),
   ]);
-  const suspendedFor = isSuspendedByOperator(who, billing) ? await readReason(signal) : null;
+  const suspendedFor = who.suspended_by.includes("operator") ? await readReason(signal) : null;
   return { who, billing, webhooks: webhooks.length, suspendedFor };
 }
 

@@ -7,7 +7,7 @@ import { naira } from "../../format/number.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Time } from "../../parts/time.tsx";
 import type { Loaded } from "../../stream/load.ts";
-import { endOf, isSuspendedByOperator } from "./decisions.ts";
+import { endOf } from "./decisions.ts";
 import { enforcedPlan, openCardPage, type Plan, type PlanView } from "./plan-view.ts";
 
 /** While a payment is open. */
@@ -113,7 +113,8 @@ function Checking({ url }: { url: string | null }) {
 }
 
 function Suspended({ view: { who, billing, suspendedFor } }: { view: PlanView }) {
-  if (isSuspendedByOperator(who, billing)) {
+  // A charge may be outstanding as well: to pay it would not end this suspension.
+  if (who.suspended_by.includes("operator")) {
     return (
       <Notice tone="bad">
         <p>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { endOf, isSuspendedByOperator } from "../../../../web/pages/plan/decisions.ts";
+import { endOf } from "../../../../web/pages/plan/decisions.ts";
 
 const charge = {
   reference: "upg-1",
@@ -28,16 +28,4 @@ describe("the newest payment has ended", () => {
   test("if there is one", () => {
     expect(endOf([])).toBeNull();
   });
-});
-
-test.each([
-  ["suspended", ["operator"], "2026-03-01T12:00:00.000Z", true],
-  ["suspended", ["operator", "payment"], "2026-03-01T12:00:00.000Z", true],
-  ["suspended", ["payment"], "2026-03-01T12:00:00.000Z", false],
-  ["suspended", undefined, null, true],
-  ["suspended", undefined, "2026-03-01T12:00:00.000Z", false],
-  ["active", [], null, false],
-] as const)("%s by %j, with a charge that failed at %p: by the operator is %p", (status, causes, since, is) => {
-  const who = { status, ...(causes && { suspended_by: causes }) };
-  expect(isSuspendedByOperator(who, { past_due_since: since })).toBe(is);
 });
