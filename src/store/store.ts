@@ -441,7 +441,7 @@ export interface MaintenanceVerbs {
   forgetWebhooks(now: number, limit: number): Promise<boolean>;
   /** Resolves once a small write is durable. @throws unavailable, also when the master key does not open what is sealed */
   probe(): Promise<void>;
-  /** How long the oldest pending write has been waiting for its answer, in ms; 0 when none waits. */
+  /** How long the oldest pending write has been waiting to be durable, in ms; 0 when none waits. */
   oldestWaitingWriteMs(): number;
   /**
    * Gives back about `bytes` of the space that erased rows have left; true while there is more. A backend that does so by

@@ -17,9 +17,12 @@ export interface Writes {
    * @throws what the job throws; otherwise as `Pool.transact`
    */
   submit<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<T>;
-  /** How long the oldest submitted job has been waiting for its answer, in ms. */
+  /**
+   * How long the oldest submitted job has been waiting for its commit, in ms. What comes after that is no fault of this node
+   * or of the database: one that does not answer holds up the verbs of all others until its lease has run out.
+   */
   lagMs(): number;
-  /** Lets submitted jobs finish; later ones are refused. */
+  /** Lets submitted jobs finish, until they are answered; later ones are refused. */
   close(): Promise<void>;
 }
 
@@ -53,8 +56,10 @@ export interface WritesOptions {
 
 export function createWrites({ pool, clock, atOnce, moment, changes }: WritesOptions): Writes {
   const turns = createSemaphore(atOnce);
-  /** Jobs in progress, with when each began. */
-  const underWay = new Map<Promise<unknown>, number>();
+  /** Transactions that have not ended, with when each was submitted. */
+  const uncommitted = new Map<Promise<unknown>, number>();
+  /** Jobs that have not been answered. */
+  const unanswered = new Set<Promise<unknown>>();
   let isClosed = false;
 
   async function transact<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<{ result: T; last: number | null }> {
@@ -74,7 +79,9 @@ export function createWrites({ pool, clock, atOnce, moment, changes }: WritesOpt
   }
 
   async function write<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<T> {
-    const { result, last } = await turns.run(() => transact(job));
+    const transaction = turns.run(() => transact(job));
+    uncommitted.set(transaction, clock.monotonicMs());
+    const { result, last } = await transaction.finally(() => uncommitted.delete(transaction));
     if (last !== null) await changes.passed(last);
     return result;
   }
@@ -82,17 +89,17 @@ export function createWrites({ pool, clock, atOnce, moment, changes }: WritesOpt
   return {
     submit(job) {
       if (isClosed) return Promise.reject(shuttingDown());
-      const done = write(job).finally(() => underWay.delete(done));
-      underWay.set(done, clock.monotonicMs());
+      const done = write(job).finally(() => unanswered.delete(done));
+      unanswered.add(done);
       return done;
     },
     lagMs() {
-      const [oldest] = underWay.values();
+      const [oldest] = uncommitted.values();
       return oldest === undefined ? 0 : clock.monotonicMs() - oldest;
     },
     async close() {
       isClosed = true;
-      await Promise.allSettled(underWay.keys());
+      await Promise.allSettled(unanswered);
     },
   };
 }
