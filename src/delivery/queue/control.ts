@@ -26,7 +26,10 @@ export interface DeliveryControl {
   /** No attempt starts for this tenant until it is resumed; attempts in flight may finish (suspension by the operator). */
   pauseTenant(tenantKey: number): void;
   resumeTenant(tenantKey: number): void;
-  /** Nothing that was owned here still is: attempts in flight are aborted, and what waits here is forgotten. */
+  /**
+   * Nothing that was owned here still is: attempts in flight are aborted, and what waits here is forgotten. So is what is
+   * paused or disabled, since news of its end may be missed.
+   */
   surrender(): void;
   /** There may be more to start, or to find in the table, than is known here. */
   look(): void;

@@ -382,6 +382,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
     surrender() {
       returns.forget();
+      // What has ended since will not be told: changes are kept only for those who hold a lease. What still holds is found
+      // out by accepting and claiming.
+      paused.clear();
+      hindsight.forgetWebhooks();
       for (const queue of queues.all()) {
         queue.removed = true;
         queue.surrendered = true;

@@ -10,6 +10,8 @@ export interface Hindsight {
   /** The webhook was removed or disabled. */
   webhookClosed(webhookKey: number): void;
   webhookEnabled(webhookKey: number): void;
+  /** Some may have been enabled since, without any news of it. */
+  forgetWebhooks(): void;
   tenantDeleted(tenantKey: number): void;
   replayCancelled(replayKey: number): void;
   /** Nothing is to be sent to it. */
@@ -22,7 +24,7 @@ export interface Hindsight {
 const remembered = 10_000;
 
 export function createHindsight(): Hindsight {
-  const webhooks = createRecent<number, boolean>(remembered);
+  let webhooks = createRecent<number, boolean>(remembered);
   const tenants = createRecent<number, true>(remembered);
   const replays = createRecent<number, true>(remembered);
 
@@ -30,6 +32,9 @@ export function createHindsight(): Hindsight {
     webhookClosed: (webhookKey) => webhooks.set(webhookKey, true),
     webhookEnabled(webhookKey) {
       if (webhooks.get(webhookKey)) webhooks.set(webhookKey, false);
+    },
+    forgetWebhooks() {
+      webhooks = createRecent(remembered);
     },
     tenantDeleted: (tenantKey) => tenants.set(tenantKey, true),
     replayCancelled: (replayKey) => replays.set(replayKey, true),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import type { Dispatcher } from "../../../src/delivery/queue/dispatcher.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { createDispatcherWorld, deliveryOf, range } from "./dispatcher-world.ts";
+import { createDispatcherWorld, deliveryOf, range, webhookOf } from "./dispatcher-world.ts";
 
 /** What the dispatcher does as one of several that share the table. */
 describe("the dispatcher of a node", () => {
@@ -57,6 +58,19 @@ describe("the dispatcher of a node", () => {
     await Bun.sleep(0);
     dispatcher.offer([deliveryOf(2)]);
     expect(startedKeys).toEqual([1, 1, 2]);
+  });
+
+  test.each<[what: string, stop: (dispatcher: Dispatcher) => void]>([
+    ["account was resumed", (dispatcher) => dispatcher.pauseTenant(1)],
+    ["webhook was enabled", (dispatcher) => dispatcher.disableWebhook(1)],
+  ])("delivers again once it has a lease, though it was not told that the %s meanwhile", async (_, stop) => {
+    const { dispatcher, startedKeys } = createDispatcherWorld({ concurrency: 2 });
+    await dispatcher.start();
+    stop(dispatcher);
+    expect(dispatcher.roomFor(webhookOf(1))).toBe(0);
+    dispatcher.surrender();
+    dispatcher.offer([deliveryOf(1)]);
+    expect(startedKeys).toEqual([1]);
   });
 
   test("does not try again to give back what it could not before it was declared dead", async () => {
