@@ -51,6 +51,8 @@ export interface LaneOptions<Job, Result> {
   recall(jobs: readonly Job[], batch: number, isOurs: boolean): Promise<readonly JobOutcome<Result>[]>;
   /** Called when the node was declared dead. */
   onFenced(): void;
+  /** Since when the program has been ending, by the clock; null while it is not. */
+  endingSince(): number | null;
   /** Called for each batch that was written and answered in one go. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
   /** False: no rest between batches. @default true */
@@ -66,6 +68,8 @@ const longestRestMs = 4;
 const enoughJobs = 64;
 /** Pause between two attempts to find out what became of a batch. */
 const recoveryPauseMs = 500;
+/** How long that goes on once the program is ending: a service manager kills it after 15 s, and attempts in flight take 8. */
+const lastRecoveryMs = 5_000;
 
 interface Waiting<Job, Result> {
   job: Job;
@@ -75,7 +79,7 @@ interface Waiting<Job, Result> {
 }
 
 export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane<Job, Result> {
-  const { pool, mark, incarnation, clock, write, recall, onFenced, onCommit, rests = true } = options;
+  const { pool, mark, incarnation, clock, write, recall, onFenced, endingSince, onCommit, rests = true } = options;
   type Waiter = Waiting<Job, Result>;
   let { batch } = mark;
   let queue: Waiter[] = [];
@@ -187,7 +191,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
       if (found.batch < doubtful || found.batch === doubtful + 1) rejectAll(jobs, storageUnavailable("passing"));
       else answer(jobs, await persist(() => recall(bare(jobs), doubtful, found.isOurs)));
     } catch (error) {
-      // The pool is closed, or the statement is wrong: nobody will ever know.
+      // The program is ending, or the statement is wrong: nobody will ever know.
       rejectAll(jobs, error instanceof DomainError ? failure : error);
     } finally {
       recoveringSince = null;
@@ -209,7 +213,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
     return row?.incarnation === null ? { batch: row.batch, isOurs: false } : "unknown";
   }
 
-  /** Retries until the database answers. @throws anything but a failure of the connection, and when the pool is closed */
+  /** Retries until the database answers. @throws anything but a failure of the connection; that too once time has run out */
   async function persist<T>(run: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -217,10 +221,15 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
       } catch (error) {
         const isPassing =
           error instanceof OutcomeUnknown || (error instanceof DomainError && error.code !== "shutting_down");
-        if (!isPassing) throw error;
+        if (!isPassing || hasRunOut()) throw error;
         await sleep(clock, recoveryPauseMs);
       }
     }
+  }
+
+  function hasRunOut(): boolean {
+    const since = endingSince();
+    return since !== null && clock.monotonicMs() - since >= lastRecoveryMs;
   }
 
   return {

@@ -31,6 +31,8 @@ export interface Lanes {
   underWay(): Promise<void>;
   /** Age of the oldest waiting job, in ms. */
   lagMs(): number;
+  /** The program is ending: what became of a batch is found out within some seconds, or never. */
+  hurry(): void;
   /** Writes what waits; later jobs are refused. */
   close(): Promise<void>;
 }
@@ -66,6 +68,7 @@ export function createLanes(options: LanesOptions): Lanes {
   const { url, clock, onFailure, onCommit } = options;
   let current: OfNode | null = null;
   let closing: Promise<unknown> = Promise.resolve();
+  let endingSince: number | null = null;
 
   const lanePool = () => createPool({ url, size: 1, clock, settings: byKeys, ...(onFailure && { onFailure }) });
 
@@ -75,7 +78,7 @@ export function createLanes(options: LanesOptions): Lanes {
       const mark = lanes[which];
       if (!mark) throw new Error(`A node has no lane ${which}`);
       // The next heartbeat also finds out that the node was declared dead, and acts on it.
-      return { mark, incarnation, clock, onFenced() {}, ...(onCommit && { onCommit }) };
+      return { mark, incarnation, clock, onFenced() {}, endingSince: () => endingSince, ...(onCommit && { onCommit }) };
     };
     return {
       incarnation,
@@ -121,6 +124,10 @@ export function createLanes(options: LanesOptions): Lanes {
     },
 
     lagMs: () => Math.max(current?.accepting.lagMs() ?? 0, current?.settling.lagMs() ?? 0),
+
+    hurry() {
+      endingSince ??= clock.monotonicMs();
+    },
 
     async close() {
       const before = current;

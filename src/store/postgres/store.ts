@@ -331,6 +331,8 @@ export async function openPostgresStore({
   }
 
   async function end(): Promise<void> {
+    // The verbs that the gate waits for may wait for a lane.
+    lanes.hurry();
     await gate.close();
     await holdings.close();
     await node.writes.close();

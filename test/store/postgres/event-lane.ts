@@ -35,6 +35,7 @@ export const eventLane = (pool: Pool, node: Node, options: Partial<LaneOptions<n
     },
     recall: async (seqs) => seqs.map((result) => ({ result })),
     onFenced() {},
+    endingSince: () => null,
     rests: false,
     ...options,
   });

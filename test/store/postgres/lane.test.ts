@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { DomainError } from "../../../src/domain/errors.ts";
-import { OutcomeUnknown, sqlStateOf } from "../../../src/store/postgres/faults.ts";
+import { OutcomeUnknown, sqlStateOf, storageUnavailable } from "../../../src/store/postgres/faults.ts";
 import { join, type Node, retire } from "../../../src/store/postgres/nodes.ts";
 import type { Pool, Transaction } from "../../../src/store/postgres/pool.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
@@ -221,6 +221,32 @@ describeWithPostgres("a lane", () => {
       },
     });
     expect(await refusalOf(lane.submit(1))).toBe("unknown");
+  });
+
+  test("looks for what became of a batch until the database answers, but only for 5 s once the program is ending", async () => {
+    const { node, lanePool } = await setUp();
+    const time = createManualClock();
+    let endingSince: number | null = null;
+    const away = { ...lanePool, write: () => Promise.reject(storageUnavailable("passing")) };
+    const lane = eventLane(away, node, {
+      clock: time.clock,
+      endingSince: () => endingSince,
+      write: () => Promise.reject(new OutcomeUnknown(new Error("The answer is lost"))),
+    });
+    const retryAfter = async (ms: number) => {
+      const paused = time.whenSet(500);
+      time.advance(ms);
+      await paused;
+    };
+    const paused = time.whenSet(500);
+    const answer = refusalOf(lane.submit(1));
+    await paused;
+    await retryAfter(60_000);
+    endingSince = time.clock.monotonicMs();
+    await retryAfter(4_999);
+    time.advance(500);
+    expect(await answer).toBe("unknown");
+    await lane.close();
   });
 
   test("that is closed writes what waits, and takes nothing more", async () => {
