@@ -11,7 +11,7 @@ export const channelBytes = 5 * 2 ** 20;
  * And how many bytes the channels of all tenants keep together: 1,000 messages of typical length for about 200 tenants. The
  * process grows by 1.75 times as much: 176 MB more with 128 MiB than with 32.
  */
-export const allChannelsBytes = 64 * 2 ** 20;
+const allChannelsBytes = 64 * 2 ** 20;
 
 /** What a message takes besides its text: an object, a view and a slot in the ring. */
 const bytesBeside = 128;
@@ -33,6 +33,7 @@ export interface Channel {
   readonly heldBytes: number;
   /** Drops the oldest messages until the rest take no more than half of what all of them took. */
   halve(): void;
+  /** To be called through `Channels`. */
   push(number: number, message: Uint8Array<ArrayBuffer>): void;
   /** Messages from `position` on, and the position after them. */
   chunkFrom(position: number): { bytes: Uint8Array<ArrayBuffer>; next: number };
@@ -40,8 +41,50 @@ export interface Channel {
   positionAfter(number: number): number | null;
 }
 
-/** @param since no message with this number or a lower one is, or ever was, in the channel */
-export function createChannel(since: number): Channel {
+/** The channels of all tenants. Together they keep `allChannelsBytes` at most. */
+export interface Channels {
+  /** @param since no message with this number or a lower one is, or ever was, in the channel */
+  add(since: number): Channel;
+  /** The one that holds the most gives way, so that a few with long messages cost the others nothing. */
+  push(channel: Channel, number: number, message: Uint8Array<ArrayBuffer>): void;
+  /** From now on nothing may be pushed to it. */
+  remove(channel: Channel): void;
+}
+
+export function createChannels(): Channels {
+  const channels = new Set<Channel>();
+  let heldBytes = 0;
+
+  /** @returns false when nothing is held */
+  function halveLargest(): boolean {
+    let largest: Channel | undefined;
+    for (const channel of channels) if (channel.heldBytes > (largest?.heldBytes ?? 0)) largest = channel;
+    if (!largest) return false;
+    heldBytes -= largest.heldBytes;
+    largest.halve();
+    heldBytes += largest.heldBytes;
+    return true;
+  }
+
+  return {
+    add(since) {
+      const channel = createChannel(since);
+      channels.add(channel);
+      return channel;
+    },
+    push(channel, number, message) {
+      heldBytes -= channel.heldBytes;
+      channel.push(number, message);
+      heldBytes += channel.heldBytes;
+      while (heldBytes > allChannelsBytes && halveLargest()) {}
+    },
+    remove(channel) {
+      if (channels.delete(channel)) heldBytes -= channel.heldBytes;
+    },
+  };
+}
+
+function createChannel(since: number): Channel {
   const ring: ({ number: number; bytes: Uint8Array<ArrayBuffer> } | null)[] = [];
   let first = 0;
   let end = 0;

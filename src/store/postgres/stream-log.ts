@@ -1,5 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
-import { channelMessages, createChannel } from "../stream-channel.ts";
+import { channelMessages, createChannels } from "../stream-channel.ts";
 import { encodeText, type StreamLog, type Tail } from "../stream-log.ts";
 import { OutcomeUnknown, storageUnavailable } from "./faults.ts";
 import { arrayText } from "./parameters.ts";
@@ -55,6 +55,7 @@ const encoder = new TextEncoder();
 
 export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogOptions): SharedStreamLog {
   const tails = new Map<string, OpenTail>();
+  const channels = createChannels();
   const outbox = createStreamOutbox({
     pool,
     clock,
@@ -113,7 +114,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
   }
 
   function createTail(tenantId: string, onMore: () => void): OpenTail {
-    let channel = createChannel(0);
+    let channel = channels.add(0);
     /** The position at which the channel begins. */
     let base = 0;
     let epoch = "";
@@ -129,7 +130,8 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
     /** @param since messages up to this number are missing */
     function beginAnew(since: number): void {
       base += channel.end + 1;
-      channel = createChannel(since);
+      channels.remove(channel);
+      channel = channels.add(since);
       lastRead = since;
     }
 
@@ -142,7 +144,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
       }
       const text = decoder.decode(body);
       const end = text.indexOf("\n");
-      channel.push(id, encodeText(text.slice(0, end), `${epoch}-${id}`, text.slice(end + 1)));
+      channels.push(channel, id, encodeText(text.slice(0, end), `${epoch}-${id}`, text.slice(end + 1)));
       lastRead = id;
     }
 
@@ -150,6 +152,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
     async function load(): Promise<void> {
       const { isFirst } = await watchers.begin(tenantId).catch(unavailable);
       const rows = await pool.read<Row>(loadText, [tenantId, channelMessages]);
+      if (isForgotten) return;
       const [head] = rows;
       if (!head) throw storageUnavailable("passing");
       const wasLoaded = isLoaded;
@@ -167,13 +170,14 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
       let rows: Row[];
       do {
         rows = await pool.read<Row>(readText, [tenantId, lastRead, channelMessages]);
+        if (isForgotten) return;
         const [head] = rows;
         if (!head || head.epoch !== epoch) return load();
         if (head.id === null && head.lastId <= lastRead) return;
         if (head.id === null) beginAnew(head.lastId);
         for (const row of rows) push(row);
         onMore();
-      } while (rows.length === channelMessages && !isForgotten);
+      } while (rows.length === channelMessages);
     }
 
     /** One at a time; a call made while one is in progress gets the one that begins after it. */
@@ -224,6 +228,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
         if (isForgotten) return;
         isForgotten = true;
         tails.delete(tenantId);
+        channels.remove(channel);
         watchers.end(tenantId);
         if (!watchers.isWatched(tenantId)) outbox.drop(tenantId);
       },

@@ -158,5 +158,32 @@ export function streamLogContract(name: string, open: () => Promise<StreamLogUnd
       expect(await after(tail, second ?? "")).toEqual(many(2, 1_002));
       expect(tail.positionAfter(first ?? "")).toBeNull();
     });
+
+    test("keeps 64 MiB of all tenants' messages: who keeps most gives way, and who has left counts no more", async () => {
+      const mebibyte = "x".repeat(2 ** 20 - 300);
+      /** Tenants that keep 4 MiB each. */
+      async function fill(from: number, to: number) {
+        const tails: Tail[] = [];
+        for (const tenant of many(from, to)) {
+          const tail = await watch(`t${tenant}`);
+          for (const n of many(0, 4)) log.append(`t${tenant}`, "event.accepted", () => ({ n, mebibyte }));
+          await tail.ready();
+          tails.push(tail);
+        }
+        return tails;
+      }
+      const keptBy = (tails: readonly Tail[]) => tails.reduce((sum, { first, end }) => sum + end - first, 0);
+
+      const small = await watch("small");
+      append("small", 1, 2);
+      const first = await fill(0, 8);
+      expect(keptBy(first)).toBe(32);
+      for (const tail of first) tail.forget();
+      const second = await fill(8, 23);
+      expect(keptBy(second)).toBe(60);
+      const third = await fill(23, 25);
+      expect(keptBy([...second, ...third])).toBeLessThanOrEqual(64);
+      expect(await numbersOf(small)).toEqual([1, 2]);
+    });
   });
 }
