@@ -23,7 +23,7 @@ import nodeKeys from "../../../drizzle/postgres/migrations/0021_node_keys.sql" w
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
-import { sqlStateOf } from "./faults.ts";
+import { faultOf, sqlStateOf } from "./faults.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { unusable } from "./start-check.ts";
 
@@ -83,7 +83,8 @@ export interface MigrateOptions {
  *
  * A migration only adds: nodes of the previous release run alongside this one until they are replaced.
  *
- * @throws StartupError when the database has seen more migrations than this program knows, or one fails
+ * @throws StartupError when the database has seen more migrations than this program knows, or one is wrong; otherwise as
+ * `Pool.transact`
  */
 export async function migrate({ url, clock, list = migrations }: MigrateOptions): Promise<void> {
   // May take any time: an index over many rows, or waiting for another node that builds it.
@@ -127,7 +128,7 @@ async function makeTable(pool: Pool): Promise<void> {
   }
 }
 
-/** @returns whether there was one to run */
+/** @returns whether there was one to run. @throws `unavailable` as well, when it may be repeated */
 function migrateOnce(pool: Pool, list: readonly Migration[]): Promise<boolean> {
   return pool.transact(async (tx) => {
     await tx.run("lock table migration in access exclusive mode");
@@ -139,7 +140,8 @@ function migrateOnce(pool: Pool, list: readonly Migration[]): Promise<boolean> {
     try {
       for (const statement of statementsOf(next.sql)) await tx.run(statement);
     } catch (error) {
-      if (sqlStateOf(error) === undefined) throw error;
+      // A running server may be in the way; whoever repeats the step has to see what it was.
+      if (sqlStateOf(error) === undefined || faultOf(error) !== "defect") throw error;
       throw new StartupError(
         `The database could not be upgraded (${next.name}: ${messageOf(error)}); ` +
           "it is unchanged. Try: run the earlier version, and report this message.",

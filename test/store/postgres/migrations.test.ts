@@ -131,6 +131,29 @@ describeWithPostgres("a database", () => {
     await run(url, [first, second]);
   });
 
+  /** Fails the first time; a sequence counts on whatever is rolled back. */
+  const failsOnceWith = (sqlState: string): Migration => ({
+    name: "0001_once",
+    sql: `do $$ begin if nextval('tries') = 1 then raise exception 'not now' using errcode = '${sqlState}'; end if; end $$`,
+  });
+  const counting: Migration = { name: "0000_counting", sql: "create sequence tries" };
+
+  test("is upgraded though a running server was in the way", async () => {
+    const url = await postgres.database();
+    await run(url, [counting, failsOnceWith("40P01")]);
+    expect(await postgres.pool(url).read("select 1 from migration")).toHaveLength(2);
+  });
+
+  test.each([
+    ["that was shut down", "57P01"],
+    ["whose memory was short", "53200"],
+  ])("%s during an upgrade is said to be unavailable, and upgraded at the next try", async (_, sqlState) => {
+    const url = await postgres.database();
+    const upgrade = () => run(url, [counting, failsOnceWith(sqlState)]);
+    await expect(upgrade()).rejects.toMatchObject({ kind: "unavailable" });
+    await upgrade();
+  });
+
   test("that several nodes upgrade at once is upgraded once", async () => {
     const url = await postgres.database();
     await Promise.all(Array.from({ length: 6 }, () => run(url)));
