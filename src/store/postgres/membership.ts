@@ -2,7 +2,17 @@ import { StartupError } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import type { EndedNode } from "../node-lease.ts";
 import { nodeSlots } from "./event-schema.ts";
-import { type Beat, beat, join, leaseMs, type Node, type NodeDescription, rescueExpired, retire } from "./nodes.ts";
+import {
+  type Beat,
+  beat,
+  hasExpired,
+  join,
+  leaseMs,
+  type Node,
+  type NodeDescription,
+  rescueExpired,
+  retire,
+} from "./nodes.ts";
 import type { Pool } from "./pool.ts";
 import { untilAnswered } from "./until-answered.ts";
 
@@ -41,6 +51,8 @@ const retryMs = 1_000;
 export interface MembershipOptions {
   /** Not used by anything that may hold it up for seconds. */
   pool: Pool;
+  /** A connection on which a statement may take minutes; it is closed afterwards. */
+  openPool(): Pool;
   clock: Clock;
   description: Omit<NodeDescription, "listener" | "keys">;
   /** Ids of the master keys that it has at the moment. @default none */
@@ -64,7 +76,8 @@ export interface MembershipOptions {
 }
 
 export function createMembership(options: MembershipOptions): Membership {
-  const { pool, clock, description, keys = () => "", onLost, onJoined, heed, onBeat, onRescued, onFailure } = options;
+  const { pool, openPool, clock, description, keys = () => "" } = options;
+  const { onLost, onJoined, heed, onBeat, onRescued, onFailure } = options;
   let node: Node | null = null;
   let listener = "";
   let stopping = false;
@@ -74,6 +87,7 @@ export function createMembership(options: MembershipOptions): Membership {
   let inTouchSince: number | null = null;
   let cancelBeat = () => {};
   let cancelRescue = () => {};
+  let breakOffRescue = () => {};
   let beating: Promise<void> = Promise.resolve();
   const underWay = new Set<Promise<void>>();
 
@@ -92,13 +106,25 @@ export function createMembership(options: MembershipOptions): Membership {
 
   const mayRescue = () => inTouchSince !== null && clock.monotonicMs() - inTouchSince >= leaseMs;
 
+  /** Takes as long as reading the whole queue does. Heartbeats go on meanwhile. */
+  async function rescue(): Promise<EndedNode[]> {
+    if (!(await call(() => hasExpired(pool))) || stopping) return [];
+    const patient = openPool();
+    breakOffRescue = () => void patient.close();
+    try {
+      return await rescueExpired(patient);
+    } finally {
+      await patient.close();
+    }
+  }
+
   /** One try; only a node that has watched a full house for a whole lease may clear it. */
   async function tryToJoin(): Promise<Node | "full" | "crowded"> {
     const sentAt = clock.monotonicMs();
     let joined = await call(() => join(pool, { ...description, listener, keys: keys() }));
     if (joined === null && !mayRescue()) return "full";
     if (joined === null) {
-      await call(() => rescueExpired(pool));
+      await rescue();
       joined = await call(() => join(pool, { ...description, listener, keys: keys() }));
     }
     if (joined === null) return "crowded";
@@ -155,7 +181,7 @@ export function createMembership(options: MembershipOptions): Membership {
   async function lookForDead(): Promise<void> {
     if (node !== null && mayRescue()) {
       try {
-        const rescued = await call(() => rescueExpired(pool));
+        const rescued = await rescue();
         if (rescued.length > 0) onRescued(rescued);
       } catch (error) {
         onFailure(error);
@@ -211,6 +237,7 @@ export function createMembership(options: MembershipOptions): Membership {
       stopping = true;
       cancelBeat();
       cancelRescue();
+      breakOffRescue();
       await Promise.all(underWay);
       const held = node;
       node = null;

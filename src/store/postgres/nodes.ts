@@ -136,16 +136,28 @@ export async function listNodes(pool: Pool, own: number | undefined): Promise<No
   }));
 }
 
+/** Whether the lease of a node has run out that nobody is ending already. */
+export async function hasExpired(pool: Pool): Promise<boolean> {
+  const found = await pool.read(
+    "select 1 from node where lease_until < clock_timestamp() limit 1 for share skip locked",
+  );
+  return found.length > 0;
+}
+
 /**
  * Ends the nodes whose leases have run out. Only a node that has itself been in touch with the database for a whole lease may
  * do this: after a failover, or a pause of the server, all leases have run out, and nobody is dead.
  *
+ * @param pool has no deadline of seconds: with a long queue this takes minutes
  * @returns them
  */
 export const rescueExpired = (pool: Pool): Promise<EndedNode[]> =>
   rescue(pool, "lease_until < clock_timestamp() order by slot for update skip locked");
 
-/** Ends one node, whatever its lease: one that is leaving, and has written everything it had to write. */
+/**
+ * Ends one node, whatever its lease: one that is leaving, and has written everything it had to write. If it takes too long, it
+ * is rescued when the lease has run out.
+ */
 export const retire = (pool: Pool, incarnation: number): Promise<EndedNode[]> =>
   end(pool, "incarnation = $1 for update", [incarnation]);
 

@@ -34,6 +34,8 @@ export interface OwnNode {
 
 export interface OwnNodeOptions {
   pool: Pool;
+  /** See `MembershipOptions`. */
+  openPool: MembershipOptions["openPool"];
   clock: Clock;
   machineClock: Clock;
   moment(): Moment;
@@ -58,6 +60,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
   let listener: NodeLeaseListener = { lost() {}, confirmed() {}, rescued() {}, unowned() {} };
   const membership = createMembership({
     pool,
+    openPool: options.openPool,
     clock: machineClock,
     description: options.description,
     keys: options.keys,

@@ -45,7 +45,7 @@ import { createNumbers } from "./numbers.ts";
 import { createOwnNode } from "./own-node.ts";
 import { makePartitions } from "./partitions.ts";
 import { byKeys } from "./planner.ts";
-import { createPool, type Pool, type PoolOptions } from "./pool.ts";
+import { createPool, type Pool, type PoolOptions, statementTimeoutMs } from "./pool.ts";
 import { queueVerbs } from "./queue.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
 import { completeReplays } from "./replay-counts.ts";
@@ -106,8 +106,15 @@ const transactionsAtOnce = 3;
 /** Further connections, for what every delivery may also need. */
 const hotPoolSize = 2;
 
-/** How long a vacuum of the queue may take. */
+/** How long a statement that reads the whole queue may take: its vacuum, and the rescue of what a dead node owned. */
 const upkeepTimeoutMs = 10 * 60_000;
+
+const patient = {
+  size: 1,
+  statementTimeoutMs: upkeepTimeoutMs,
+  // Between statements others do not wait for longer than usual: this process may be gone.
+  settings: { idle_in_transaction_session_timeout: `${statementTimeoutMs}` },
+} satisfies Partial<PoolOptions>;
 
 /** How old the metrics about the database may be. */
 const sizeMaxAgeMs = 60_000;
@@ -162,6 +169,7 @@ export async function openPostgresStore({
   const underWay = createUnderWay();
   const node = createOwnNode({
     pool,
+    openPool: () => poolOf(patient, "rescue"),
     clock,
     machineClock,
     moment,
@@ -284,11 +292,7 @@ export async function openPostgresStore({
     ...retentionVerbs(connection),
     ...sealingVerbs(connection),
     ...erasureVerbs(connection),
-    ...maintenanceVerbs(
-      connection,
-      { clock: machineClock, openPool: () => poolOf({ size: 1, statementTimeoutMs: upkeepTimeoutMs }, "upkeep") },
-      masterKey,
-    ),
+    ...maintenanceVerbs(connection, { clock: machineClock, openPool: () => poolOf(patient, "upkeep") }, masterKey),
   });
   let closing: Promise<void> | null = null;
   const store: Store = {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { EndedNode } from "../../../src/store/node-lease.ts";
 import { createMembership, type MembershipOptions } from "../../../src/store/postgres/membership.ts";
-import { beat, join, type Node, rescueExpired, retire } from "../../../src/store/postgres/nodes.ts";
+import { beat, hasExpired, join, type Node, rescueExpired, retire } from "../../../src/store/postgres/nodes.ts";
 import { arrayText } from "../../../src/store/postgres/parameters.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
@@ -198,6 +198,9 @@ describeWithPostgres("nodes", () => {
     expect(await pool.read("select 1 from event")).toHaveLength(wrote);
   });
 
+  /** A pool that others go on using. */
+  const shared = (pool: Pool): Pool => ({ ...pool, close: async () => {} });
+
   /** A node whose time passes when the test says so. */
   async function member(pool: Pool, options: Partial<MembershipOptions> = {}) {
     const time = createManualClock();
@@ -207,6 +210,7 @@ describeWithPostgres("nodes", () => {
     let failed = Promise.withResolvers<unknown>();
     const membership = createMembership({
       pool,
+      openPool: () => shared(pool),
       clock: time.clock,
       description,
       onLost: () => told.push("lost"),
@@ -303,6 +307,50 @@ describeWithPostgres("nodes", () => {
     expect(await queueOf(pool)).toEqual([{ seq: 1, owner: null }]);
   });
 
+  /** A node that rescues another one, which takes until the test says so, or until the node stops. */
+  async function longRescue() {
+    const url = await postgres.migrated();
+    const [pool, observer] = [postgres.pool(url, { size: 1 }), postgres.pool(url)];
+    const rescuer = await member(pool, { openPool: () => postgres.pool(url, { size: 1 }) });
+    const dead = await joined(observer);
+    const held = Promise.withResolvers<void>();
+    const mayEnd = Promise.withResolvers<void>();
+    const ended = observer.transact(async (tx) => {
+      await tx.run("select 1 from lane where incarnation = $1 for update", [dead.incarnation]);
+      held.resolve();
+      await mayEnd.promise;
+    });
+    await held.promise;
+    await expire(observer, dead);
+    for (let i = 0; i < 7; i++) await rescuer.beat();
+    await whenWaiting(observer, 1, "update lane");
+    return {
+      ...rescuer,
+      dead,
+      observer,
+      async end() {
+        mayEnd.resolve();
+        await ended;
+      },
+    };
+  }
+
+  test("that rescue for long go on beating, and nobody else begins", async () => {
+    const { beat: next, dead, observer, end, whenRescued } = await longRescue();
+    for (let i = 0; i < 3; i++) await next();
+    expect(await hasExpired(observer)).toBe(false);
+    await end();
+    expect(await whenRescued()).toMatchObject([{ incarnation: dead.incarnation }]);
+  });
+
+  test("that stop while they rescue for long leave that to others", async () => {
+    const { membership, dead, observer, end } = await longRescue();
+    await membership.stop();
+    await end();
+    while (!(await hasExpired(observer))) await Bun.sleep(2);
+    expect(await rescueExpired(observer)).toMatchObject([{ incarnation: dead.incarnation }]);
+  });
+
   test("that stop give everything back at once", async () => {
     const pool = await open();
     const { membership, node } = await member(pool);
@@ -319,6 +367,7 @@ describeWithPostgres("nodes", () => {
     const time = createManualClock();
     const membership = createMembership({
       pool,
+      openPool: () => shared(pool),
       clock: time.clock,
       description,
       onLost() {},
