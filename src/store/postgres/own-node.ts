@@ -34,6 +34,8 @@ export interface OwnNode {
 
 export interface OwnNodeOptions {
   pool: Pool;
+  /** For heartbeats, and what they and those who announce changes wait for. */
+  leasePool: Pool;
   /** See `MembershipOptions`. */
   openPool: MembershipOptions["openPool"];
   clock: Clock;
@@ -54,12 +56,12 @@ export interface OwnNodeOptions {
 }
 
 export function createOwnNode(options: OwnNodeOptions): OwnNode {
-  const { pool, clock, machineClock, onTime } = options;
+  const { pool, leasePool, clock, machineClock, onTime } = options;
   const failed = (operation: string) => (error: unknown) => options.onFailure({ operation, error });
   let living: readonly LivingNode[] = [];
   let listener: NodeLeaseListener = { lost() {}, confirmed() {}, rescued() {}, unowned() {} };
   const membership = createMembership({
-    pool,
+    pool: leasePool,
     openPool: options.openPool,
     clock: machineClock,
     description: options.description,
@@ -92,7 +94,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
     onFailure: failed("heartbeat"),
   });
   const changes = createChanges({
-    pool,
+    pool: leasePool,
     clock: machineClock,
     node: membership.current,
     async heed(made) {

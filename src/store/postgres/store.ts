@@ -98,13 +98,14 @@ export interface PostgresOptions {
 /** Connections for what lanes do not write. */
 const poolSize = 4;
 
-/**
- * How many of those transactions may use: reads and heartbeats go on, however many transactions wait for each other's locks.
- */
+/** How many of those transactions may use: reads go on, however many transactions wait for each other's locks. */
 const transactionsAtOnce = 3;
 
 /** Further connections, for what every delivery may also need. */
 const hotPoolSize = 2;
+
+/** One more, so that no heartbeat waits for slow reads: after three of those a node may not deliver. */
+const leasePoolSize = 1;
 
 /** How long a statement that reads the whole queue may take: its vacuum, and the rescue of what a dead node owned. */
 const upkeepTimeoutMs = 10 * 60_000;
@@ -167,8 +168,10 @@ export async function openPostgresStore({
   const kept = createKeptTenants(pool, clock.now);
   const keys = createKeyCache((hash) => credentials.findApiKey(hash));
   const underWay = createUnderWay();
+  const leasePool = poolOf({ size: leasePoolSize }, "heartbeat");
   const node = createOwnNode({
     pool,
+    leasePool,
     openPool: () => poolOf(patient, "rescue"),
     clock,
     machineClock,
@@ -346,7 +349,7 @@ export async function openPostgresStore({
     await Promise.all([size.close(), oldestSnapshot.close()]);
     await listener.close();
     isClosing = true;
-    await Promise.all([pool.close(), hotPool.close()]);
+    await Promise.all([pool.close(), leasePool.close(), hotPool.close()]);
   }
 
   function ownNode() {
