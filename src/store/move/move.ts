@@ -48,8 +48,11 @@ export interface MoveOptions {
 const statementTimeoutMs = 10 * 60_000;
 /** One connection for each table that is copied concurrently. */
 const poolSize = 3;
-/** A stream lasts for as long as the other side writes, and reads whole tables, which are sorted. */
-const ofStreams = { statement_timeout: "0", enable_seqscan: "on", work_mem: "64MB" };
+/**
+ * A stream lasts for as long as the other side writes, and reads whole tables, which are sorted: its first row may take any
+ * time.
+ */
+const ofStreams = { size: poolSize, statementTimeoutMs: 0, settings: { enable_seqscan: "on", work_mem: "64MB" } };
 
 /**
  * Moves a data directory to an empty PostgreSQL database. Resumes an interrupted move.
@@ -102,7 +105,7 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
     const folder = resolve(dataDir);
     const place = placeOf(url);
     const pool = await openPool(options, {});
-    const streams = createPool({ url, size: poolSize, clock: options.clock, statementTimeoutMs, settings: ofStreams });
+    const streams = createPool({ url, clock: options.clock, ...ofStreams });
     try {
       if (!(await hasSchema(pool))) {
         throw new StartupError(`${place} has nothing of Postrider. Try: correct POSTRIDER_DATABASE_URL.`);

@@ -12,6 +12,7 @@ import { patienceMs } from "../../support/patience.ts";
 import { describeWithOwnServer, describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { createCuttingProxy } from "../../support/postgres-proxy.ts";
 import { administer, type OwnServer, sharedServer, startFastServer } from "../../support/postgres-server.ts";
+import { whenWaiting } from "./event-lane.ts";
 
 /** What a call that failed was refused with. */
 const refusalOf = async (call: Promise<unknown>) => {
@@ -55,6 +56,28 @@ describeWithPostgres("a pool of connections", () => {
       current_setting('idle_in_transaction_session_timeout') as idle, pg_sleep(0.02)`;
     const rows = await Promise.all([pool.read(asked), pool.read(asked)]);
     for (const row of rows.flat()) expect(row).toMatchObject({ statement: "10s", idle: "10s" });
+  });
+
+  test("without deadlines waits for the first row of a copy, however long it is sorted", async () => {
+    const time = createManualClock();
+    const { pool, url } = await open({ statementTimeoutMs: 0, clock: time.clock });
+    const other = postgres.pool(url);
+    await other.write("create table kept (a int)");
+    await other.write("insert into kept values (1)");
+    const isHeld = Promise.withResolvers<void>();
+    const mayEnd = Promise.withResolvers<void>();
+    const holding = other.transact(async (tx) => {
+      await tx.run("lock table kept in access exclusive mode");
+      isHeld.resolve();
+      await mayEnd.promise;
+    });
+    await isHeld.promise;
+    const copied = Array.fromAsync(pool.copyOut("copy (select a from kept order by a) to stdout"));
+    await whenWaiting(other, 1, "copy");
+    time.advance(3_600_000);
+    mayEnd.resolve();
+    await holding;
+    expect(Buffer.concat(await copied).toString()).toBe("1\n");
   });
 
   test("reads, writes, and takes a transaction back whole", async () => {
