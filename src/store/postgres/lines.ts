@@ -19,7 +19,11 @@ export interface Line {
   readonly orderHash: number;
 }
 
-/** Locks the lines of these webhooks until the transaction ends. Later statements see what others did with them. */
+/**
+ * Locks the lines of these webhooks until the transaction ends. Later statements see what others did with them. An advisory
+ * lock, as a lock on the rows would write to the table with every batch, and would deadlock with verbs that update the webhooks
+ * of an account in another order: a lane locks those of many accounts at once.
+ */
 export async function lockLines({ run }: Pick<Transaction, "run">, webhookKeys: Iterable<number>): Promise<void> {
   const sorted = [...new Set(webhookKeys)].sort((a, b) => a - b);
   if (sorted.length === 0) return;
