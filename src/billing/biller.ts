@@ -69,6 +69,13 @@ const seekPauseMs = 60_000;
 const freshChargeMs = 2 * 60 * 60_000;
 
 /**
+ * When a refund that was requested may be requested again; null: not known, since a version that never did so requested it.
+ * What the charge then has, if anything, is when it could have been sent again itself, minutes after it was made.
+ */
+const refundResendAt = ({ resendAt, createdAt }: Charge): number | null =>
+  resendAt !== null && resendAt >= createdAt + refundPatienceMs ? resendAt : null;
+
+/**
  * Does the pending work of each account: look-ups, month ends, retried charges, refunds, closing charges. The books say
  * what comes next, so it resumes where a crash stopped it and catches up after downtime.
  */
@@ -275,7 +282,8 @@ export function createBiller(deps: BillerDeps): Biller {
   }
 
   /** Looks up what is left to refund first: only the processor knows whether an earlier refund request arrived. */
-  async function refund({ reference, refund: stage, resendAt }: Charge): Promise<void> {
+  async function refund(charge: Charge): Promise<void> {
+    const { reference, refund: stage } = charge;
     const state = await processor.lookUp(reference);
     const settle = (next: "due" | "requested" | "done", pauseMs: number | null, isNew = false) => {
       const now = clock.now();
@@ -290,9 +298,10 @@ export function createBiller(deps: BillerDeps): Biller {
       return settle(stage ?? "due", retryPauseMs);
     }
     if (state.kind === "reversed") return settle("done", null);
-    const isUnderWay = stage === "requested" && (resendAt ?? 0) > clock.now();
-    if (state.kind !== "succeeded" || isUnderWay) return settle(stage ?? "due", refundPauseMs);
+    if (state.kind !== "succeeded") return settle(stage ?? "due", refundPauseMs);
     if (stage === "requested") {
+      const resendAt = refundResendAt(charge);
+      if (resendAt === null || resendAt > clock.now()) return settle(stage, refundPauseMs, resendAt === null);
       const reason = "The payment still stands two weeks after its refund was requested; it is requested again";
       log.write("error", "payment.refund_failed", { reason });
     }

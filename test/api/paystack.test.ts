@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { paystackCards } from "../support/paystack-answers.ts";
 import type { PaystackFaults } from "../support/paystack-faults.ts";
+import { edit } from "../support/server-data.ts";
 import { logged, proKobo, signUp, verificationKobo, visit } from "./customers.ts";
 import {
   hostedPage,
@@ -244,31 +245,45 @@ describe("a payment that is not the one that was asked for is given back, and do
   });
 });
 
-test("a refund that fails is told to the operator, and requested again once it cannot be under way any more", async () => {
-  await using world = await startPaystackWorld();
-  const { paystack, server } = world;
-  const told = () => logged(server, "payment.refund_failed");
-  const customer = await subscribeAt(world);
-  paystack.callbackUrl = null;
-  await paystack.pay(await hostedPage(world, await customer.paymentMethod()), paystackCards.mastercard);
-  await paystack.received("refund");
-  await customer.whenCharge(({ state }) => state === "refunding");
-  paystack.callbackUrl = `${server.url}/pay/callback`;
-  const reference = known(world, "verification")[1]?.reference ?? "";
-  await paystack.failRefund(reference);
-  expect(told()).toMatchObject([{ level: "error", reason: stringMatching(/dashboard/) }]);
+test.each([
+  ["this version", null],
+  ["a version that did not note when", "update charge set resend_at = null where refund = 'requested'"],
+  [
+    "a version that left the time of the charge itself",
+    "update charge set resend_at = sent_at where refund = 'requested'",
+  ],
+])(
+  "a refund requested by %s that fails is told to the operator, and requested again once it cannot be under way any more",
+  async (_, change) => {
+    await using world = await startPaystackWorld();
+    const { paystack, server } = world;
+    const told = () => logged(server, "payment.refund_failed");
+    const customer = await subscribeAt(world);
+    paystack.callbackUrl = null;
+    await paystack.pay(await hostedPage(world, await customer.paymentMethod()), paystackCards.mastercard);
+    await paystack.received("refund");
+    await customer.whenCharge(({ state }) => state === "refunding");
+    paystack.callbackUrl = `${server.url}/pay/callback`;
+    if (change !== null) await edit(server, change);
+    const reference = known(world, "verification")[1]?.reference ?? "";
+    await paystack.failRefund(reference);
+    expect(told()).toMatchObject([{ level: "error", reason: stringMatching(/dashboard/) }]);
 
-  const sent = (wanted: string) =>
-    paystack.requests.filter((request) => request.operation === wanted && request.reference === reference).length;
-  const before = sent("verify");
-  await travelUntil(world, dayMs, () => sent("verify") === before + 12);
-  expect([sent("refund"), told().length]).toEqual([1, 1]);
-  await travelUntil(world, dayMs, () => sent("refund") === 2);
-  await customer.logIn();
-  await customer.whenCharge(({ state }) => state === "refunded");
-  expect(told()).toMatchObject([{}, { level: "error", reason: stringMatching(/requested again/) }]);
-  expect(known(world, "verification")).toMatchObject([{ status: "success" }, { status: "reversed", timesCharged: 1 }]);
-});
+    const sent = (wanted: string) =>
+      paystack.requests.filter((request) => request.operation === wanted && request.reference === reference).length;
+    const before = sent("verify");
+    await travelUntil(world, dayMs, () => sent("verify") === before + 12);
+    expect([sent("refund"), told().length]).toEqual([1, 1]);
+    await travelUntil(world, dayMs, () => sent("refund") === 2);
+    await customer.logIn();
+    await customer.whenCharge(({ state }) => state === "refunded");
+    expect(told()).toMatchObject([{}, { level: "error", reason: stringMatching(/requested again/) }]);
+    expect(known(world, "verification")).toMatchObject([
+      { status: "success" },
+      { status: "reversed", timesCharged: 1 },
+    ]);
+  },
+);
 
 describe("Paystack is down when the customer comes", () => {
   test.each(["unavailable", "reset_before_effect", "malformed_json", "invalid_key", "rate_limited"] as const)(
