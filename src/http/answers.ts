@@ -39,7 +39,7 @@ export interface Answers {
 export interface AnswersDeps {
   clock: Pick<Clock, "after">;
   log: Log;
-  /** A step may end with a single entry of this size. */
+  /** A step may end with a single entry of this size. The largest of a batch is longer, and counted once it is there. */
   largestEntryBytes: number;
   /** @default readerPatienceMs */
   patienceMs?: number;
@@ -76,6 +76,7 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
   function begin(owner: string | undefined, chunks: Chunks): ReadableStream<Uint8Array> {
     const place = room.enter(owner);
     place.grow(heldBytes);
+    let countedBytes = heldBytes;
     let cancelTimer = () => {};
     let last: Uint8Array | undefined;
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -94,6 +95,18 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
         if (end()) controller?.error(new Error(reason));
       },
     };
+
+    /** @returns false when there is no room for a part of this length */
+    function hasRoomFor(length: number): boolean {
+      if (length <= countedBytes) return true;
+      try {
+        place.grow(length - countedBytes);
+      } catch {
+        return false;
+      }
+      countedBytes = length;
+      return true;
+    }
 
     const waitForReader = () => {
       cancelTimer = clock.after(patienceMs, () => {
@@ -119,6 +132,9 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
             if (done) {
               end();
               controller?.close();
+            } else if (!hasRoomFor(value.length)) {
+              log.write("info", "answer.cut_off", { tenant: owner, bytes: value.length });
+              answer.breakOff("There is no room for so large an entry next to other answers");
             } else {
               last = value;
               controller?.enqueue(value);

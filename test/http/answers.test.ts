@@ -65,6 +65,22 @@ describe("a large answer", () => {
     expect([answers.underWay, made.ended]).toEqual([0, true]);
   });
 
+  test("with a part longer than it counts for is broken off if others have taken the room", async () => {
+    const { answers, log } = makeAnswers();
+    const long = new Uint8Array(8 * MiB);
+    async function* make(): Chunks {
+      yield long.slice();
+    }
+    const first = answers.begin("ada", make()).getReader();
+    expect((await first.read()).value).toHaveLength(long.length);
+    const others = [make(), make()].map((chunks) => answers.begin("ada", chunks).getReader());
+    expect((await others[0]?.read())?.value).toHaveLength(long.length);
+    fill(answers, "ada", 3);
+    expect(await others[1]?.read().catch((error: Error) => error.message)).toMatch(/no room/);
+    expect(log.map((line) => JSON.parse(line))).toMatchObject([{ event: "answer.cut_off", bytes: long.length }]);
+    expect((await answers.begin("eve", make()).getReader().read()).value).toHaveLength(long.length);
+  });
+
   test("whose reader takes nothing for 30 s is broken off, and what it had is free again", async () => {
     const { answers, clock, log } = makeAnswers();
     const { chunks, made } = parts(3);
