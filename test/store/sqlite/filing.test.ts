@@ -145,4 +145,30 @@ describe("a fresh record", () => {
     expect(await readAll(records)).toHaveLength(1);
     expect(examineDatabase(examined).faults).toEqual([]);
   });
+
+  test("that a killed server has left is filed even if everything before it had been erased", async () => {
+    const { clock, nextLook, path, store, one, other, accept } = await openWithTwo();
+    for (let n = 0; n < 3; n++) await accept(one);
+    for (let looks = 0; looks < 2; looks++) {
+      await nextLook();
+      clock.advance(250);
+      await store.probe();
+    }
+    await store.deleteTenant(one.key, 1);
+    while (await store.eraseDeleted(100));
+    await store.close();
+
+    const restarted = openSqliteStore({ dataDir: dirname(path), clock });
+    sqlite.cleanUpFirst(() => restarted.store.close());
+    const apiKeyId = await latestKey(restarted.store, other.key);
+    const events = [untyped(new TextEncoder().encode("{}"))];
+    await restarted.store.acceptEvents({ tenantKey: other.key, apiKeyId, events });
+    const left = sqlite.emptyDir();
+    cpSync(dirname(path), left, { recursive: true });
+
+    const { store: next } = openSqliteStore({ dataDir: left, clock });
+    sqlite.cleanUpFirst(() => next.close());
+    const { records } = await next.page({ tenantKey: other.key, page: 0, size: 10 });
+    expect(await readAll(records)).toHaveLength(1);
+  });
 });
