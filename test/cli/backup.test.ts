@@ -157,7 +157,7 @@ describe("postrider backup", () => {
       "left",
       "was moved to PostgreSQL at db/postrider, and nothing here is of use any more. Try: set POSTRIDER_DATABASE_URL",
     ],
-    ["arriving", "has not ended. Try: run postrider move again"],
+    ["arriving", "has not ended. Try: run the same postrider move again"],
   ])("of a database that a move has %s is refused, as a start is", async (role, words) => {
     const moved = join(folder, `moved-${role}`);
     cpSync(dataDir, moved, { recursive: true });
