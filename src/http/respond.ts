@@ -108,14 +108,14 @@ export function createResponder(deps: ResponderDeps) {
     const address = isAsked ? clientAddress(socketAddress(), headers) : undefined;
     trace.address = address;
     const identity = authenticate(endpoint.access, request, address);
-    const { tenant, session, apiKeyId } = identity instanceof Promise ? await identity : identity;
+    let { tenant, session, apiKeyId } = identity instanceof Promise ? await identity : identity;
     if (session) checkView(session, endpoint.method, endpoint.showsSecret === true);
     trace.tenantId = tenant?.id ?? null;
     if (!isAsked && !hasSeenForwarded && headers.has("x-forwarded-for")) {
       hasSeenForwarded = true;
       onForwarded?.(socketAddress(), headers);
     }
-    const caller = { address, tenant, session, apiKeyId } as Caller;
+    let caller = { address, tenant, session, apiKeyId } as Caller;
     if (endpoint.limit) await endpoint.limit(caller);
     const place = bodyRoom.enter(tenant?.id);
     try {
@@ -123,6 +123,10 @@ export function createResponder(deps: ResponderDeps) {
       if (endpoint.method !== "GET") {
         await endOfTurn();
         refuseBrokenOff(request);
+      }
+      if (endpoint.body !== undefined && mayHaveEnded(endpoint.access)) {
+        ({ tenant, session } = await authenticate(endpoint.access, request, address));
+        caller = { ...caller, tenant, session } as Caller;
       }
       const query = endpoint.query && check(endpoint.query, queryOf(request.url), "query");
       const checked = {
@@ -169,6 +173,12 @@ export function createResponder(deps: ResponderDeps) {
     return check(body, bytes.length === 0 && bodyOptional ? {} : parseJson(bytes), "body");
   }
 }
+
+/**
+ * Whether the credential is judged again once the body has come, which a client can delay: else whoever holds back the last byte
+ * keeps a stolen session past a change of the password, and a suspended account at work. An API key is judged with the write.
+ */
+const mayHaveEnded = (access: Access) => access === "session" || access === "operator";
 
 /**
  * Refuses a request that was broken off by what came with it, before it does anything. The listener takes trailers, an empty

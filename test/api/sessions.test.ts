@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
-import { createTravelClock } from "../support/api-server.ts";
+import { createTravelClock, startHooks } from "../support/api-server.ts";
+import { connectRaw } from "../support/raw-peer.ts";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { startTestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
@@ -339,4 +340,60 @@ test("sessions and what has ended survive a restart", async () => {
   const second = await startTestApp({ dataDir: first.dataDir });
   expect([await me(account.jwt, second), await me(other, second)]).toEqual([401, 200]);
   await second.stop();
+});
+
+describe("a request whose last byte its client holds back", () => {
+  /** Resolves once the server has begun to read it: both heads arrive together, and the first has been answered. */
+  async function hold(method: string, path: string, token: string, body: object, on = server()) {
+    const text = JSON.stringify(body);
+    const peer = await connectRaw(on.url);
+    const head = `Host: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n`;
+    const begun = `${method} ${path} HTTP/1.1\r\n${head}Content-Length: ${text.length}\r\n\r\n${text.slice(0, -1)}`;
+    peer.write(`GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n${begun}`);
+    await peer.until((said) => said.includes("200 OK"));
+    return async () => {
+      peer.write(text.slice(-1));
+      const said = await peer.until((said) => /HTTP\/1\.1 [\s\S]*HTTP\/1\.1 \d{3}[\s\S]*"code":"/.test(said));
+      peer.socket.destroy();
+      return [...said.matchAll(/HTTP\/1\.1 (\d{3})|"code":"(\w+)"/g)]
+        .slice(1)
+        .map(([, status, code]) => status ?? code);
+    };
+  }
+
+  test.each([
+    ["the password is changed", (it: TestAccount) => change(it, it.password, newPassword)],
+    ["every session is ended", (it: TestAccount) => it.post("/v1/tenants/auth/logout", { all: true })],
+  ])("is refused if %s meanwhile", async (_, end) => {
+    const account = await server().account();
+    const keys = await hold("POST", "/v1/tenants/api-keys/rotate", account.jwt, { grace_period_seconds: 0 });
+    expect((await end(account)).status).toBeLessThan(300);
+    expect(await keys()).toEqual(["401", "unauthenticated"]);
+  });
+
+  test("is refused if the account is suspended meanwhile", async () => {
+    const hooks = await startHooks();
+    const hook = hooks.hook();
+    const account = await server().account();
+    await account.put("/v1/tenants/webhooks", [{ webhook_url: hook.url, name: "" }]);
+    const [{ id }] = (await account.get("/v1/tenants/webhooks?expand=true")).body;
+    const held = await hold("POST", `/v1/tenants/webhooks/${id}/test`, account.jwt, { payload: {} });
+    const body = { reason: "" };
+    const suspended = { token: server().operatorToken, body };
+    expect((await server().request("POST", `/operator/tenants/${account.id}/suspend`, suspended)).status).toBe(200);
+    expect((await held())[0]).toBe("403");
+    expect(hook.received).toEqual([]);
+    hooks.stop();
+  });
+
+  test("is refused if the operator's token is replaced meanwhile", async () => {
+    const own = await startTestApp();
+    const account = await own.account();
+    const path = `/operator/tenants/${account.id}/reset-password`;
+    const held = await hold("POST", path, own.operatorToken, {}, own);
+    expect((await own.request("POST", "/operator/token/rotate", { token: own.operatorToken })).status).toBe(200);
+    expect(await held()).toEqual(["401", "unauthenticated"]);
+    expect((await logIn(account.id, account.password, own)).status).toBe(200);
+    await own.stop();
+  });
 });
