@@ -107,9 +107,8 @@ export function createPasswordResets(deps: PasswordResetDeps): PasswordResets {
   };
 }
 
-const seal = (vault: Vault, { id, name }: Tenant, token: string, expiresAt: number): MailFact => ({
+const seal = (vault: Vault, { id }: Tenant, token: string, expiresAt: number): MailFact => ({
   tenantId: id,
-  tenantName: name,
   sealedToken: Buffer.from(vault.seal(token, contextOf(id))).toString("base64"),
   expiresAt,
 });

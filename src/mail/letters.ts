@@ -28,7 +28,11 @@ type Words = (facts: readonly MailFact[], context: LetterContext & { host: strin
 /** `2026-03-01 12:34 UTC` */
 const timeOf = (ms: unknown): string => formatIso(Number(ms)).slice(0, 16).replace("T", " ").concat(" UTC");
 
-const accountOf = ({ tenantName, tenantId }: MailFact): string => `${tenantName} (${tenantId})`;
+/** The name is whatever its owner wrote, on a single line here: paragraphs of a stranger's would pass for ours. */
+const accountOf = ({ tenantName, tenantId }: MailFact): string =>
+  `${String(tenantName)
+    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ")
+    .trim()} (${tenantId})`;
 
 const isContact = (host: string) =>
   `You get this because your address is the contact of an account at ${host}. At most one mail of this kind is sent in an hour.`;
@@ -49,7 +53,8 @@ const webhooks =
 const newPassword: Words = ([fact = {}], { baseUrl, host }) => ({
   subject: "Set a new password for Postrider",
   body: [
-    `Somebody asked for a new password for the account ${accountOf(fact)} at ${host}.`,
+    // By its id alone: anybody can have this sent to anybody, from an account with a name of their choice.
+    `Somebody asked for a new password for the account ${fact.tenantId} at ${host}.`,
     "If it was you, open this link within an hour. It works once.",
   ],
   link: { url: `${baseUrl}/new-password#${fact.token}`, label: "Set a new password" },

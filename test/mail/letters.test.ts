@@ -24,7 +24,7 @@ const letter = (kind: MailKind, given: readonly MailFact[] = [facts[kind]], left
 test("the mail for a new password", () => {
   expect(letter("password.reset")).toMatchObject({
     subject: "Set a new password for Postrider",
-    text: `Somebody asked for a new password for the account Ada's <b>"shop"</b> & more (t1) at relay.example.com.
+    text: `Somebody asked for a new password for the account t1 at relay.example.com.
 
 If it was you, open this link within an hour. It works once.
 
@@ -54,6 +54,17 @@ test("a failed payment says what comes next", () => {
     `NGN 15000.00 for ${account.tenantName} (t1): Insufficient funds. It is tried again on 2026-03-01 12:34 UTC.`,
   );
   expect(words({ retryAt: null, isSuspended: 1 })).toContain("The account is suspended until it is paid.");
+});
+
+test("the name of an account stays on its line, and is not in a mail that anybody can have sent", () => {
+  const tenantName = "\n\nYour account is locked:\r\n\u2028https://evil.example\u202e\n\n";
+  expect(letter("webhook.disabled", [{ ...facts["webhook.disabled"], tenantName }]).text).toContain(
+    "https://shop.example/hook of Your account is locked: https://evil.example (t1): every attempt",
+  );
+  for (const kind of ["password.reset", "password.reset_by_contact"] as const) {
+    const { text, html } = letter(kind, [{ ...facts[kind], tenantName }]);
+    expect(text + html).not.toContain("evil");
+  }
 });
 
 test.each(mailKinds.map((kind) => [kind]))("%s: what others wrote is text, and its lines hold on a phone", (kind) => {

@@ -100,7 +100,6 @@ export function mailVerbs({ pool, writes }: Connection): MailVerbs {
         if (!tenant || !reset || !works(reset, tenant)) return null;
         const held = { tenant };
         await changeTenant(tx, held, toPassword(tenant, passwordHash));
-        await tx.run("delete from password_reset where tenant_key = $1::bigint", [tenant.key]);
         await noteAct(tx, tenant.id, act);
         return held.tenant;
       }),

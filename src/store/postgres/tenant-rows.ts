@@ -12,13 +12,17 @@ export type ChangingTenant = Pick<HeldTenant, "tenant">;
 
 /**
  * Writes a change of a locked tenant to its row and to `held`, and has it announced; an empty change writes nothing. A
- * changed quota takes back what lanes have been granted and not spent: a lower one applies immediately.
+ * changed quota takes back what lanes have been granted and not spent: a lower one applies immediately. A link for a new
+ * password ends with the password that it was to replace (rules, section 16).
  */
 export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, change: TenantChange): Promise<void> {
   if (Object.keys(change).length === 0) return;
   const before = held.tenant;
   const { loginEmail: _, ...changed } = change;
   await tx.db.update(t.tenant).set(change).where(eq(t.tenant.key, before.key));
+  if (change.passwordHash !== undefined) {
+    await tx.run("delete from password_reset where tenant_key = $1::bigint", [before.key]);
+  }
   held.tenant = { ...before, ...changed };
   if (quotaOf(before) !== quotaOf(held.tenant)) {
     await tx.run("update usage set granted = used where tenant_key = $1::bigint and granted > used", [before.key]);

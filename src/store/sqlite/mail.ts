@@ -36,7 +36,6 @@ export function mailVerbs({ client, writer, hold, audit }: Connection): MailVerb
     `select tenant_key as tenantKey, recipient, session_version as sessionVersion from password_reset
      where token_hash = ?1 and expires_at > ?2`,
   );
-  const forget = client.prepare("delete from password_reset where tenant_key = ?1");
 
   function findReset(tokenHash: Uint8Array, now: number): Tenant | null {
     const reset = byToken.get(Buffer.from(tokenHash), now);
@@ -83,7 +82,6 @@ export function mailVerbs({ client, writer, hold, audit }: Connection): MailVerb
         if (!found) return null;
         const held = hold(tx, found.key);
         tenants.change(tx, held, toPassword(held.tenant, passwordHash));
-        forget.run(found.key);
         audit.note(tx, found.id, act);
         return held.tenant;
       }),

@@ -7,7 +7,10 @@ import type { WriteTransaction } from "./transaction.ts";
 
 /** The tenant rows, which both the tenant verbs and the payment verbs change. */
 export interface TenantRows {
-  /** Writes a change to a living tenant's row and to its held state, and reports it; writes nothing if nothing changes. */
+  /**
+   * Writes a change to a living tenant's row and to its held state, and reports it; writes nothing if nothing changes. A link
+   * for a new password ends with the password that it was to replace (rules, section 16).
+   */
   change(tx: WriteTransaction, held: HeldTenant, change: TenantChange): void;
   /** Notes up to which event payloads of a tenant were erased. This is not kept in memory, so it is not reported as a change. */
   noteErased(tenantKey: number, toSeq: number): void;
@@ -33,6 +36,7 @@ export function createTenantRows(client: Database): TenantRows {
     ownStorageBytes: "own_storage_bytes",
     storageFullAt: "storage_full_at",
   });
+  const forgetReset = client.prepare("delete from password_reset where tenant_key = ?1");
   const byLogin = client.prepare<{ key: number }, [string | null]>("select key from tenant where login_email = ?1");
   const noteErased = client.prepare(
     "update tenant set payloads_erased_to = max(coalesce(payloads_erased_to, 0), ?2) where key = ?1",
@@ -42,6 +46,7 @@ export function createTenantRows(client: Database): TenantRows {
     change(tx, held, change) {
       if (Object.keys(change).length === 0) return;
       patch(held.tenant.key, change);
+      if (change.passwordHash !== undefined) forgetReset.run(held.tenant.key);
       const { loginEmail: _, ...changed } = change;
       const before = held.tenant;
       held.tenant = { ...before, ...changed };
