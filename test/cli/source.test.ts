@@ -109,6 +109,45 @@ describe("a source", () => {
   });
 });
 
+describe("a source of ends", () => {
+  const hourMs = 60 * 60_000;
+
+  test("finds one that was told and dropped while the history was read, in which newer ones had been found", async () => {
+    const stored: HistoryRecord[] = [];
+    const sortedIds = () => stored.map(({ eventId }) => eventId).sort();
+    const history: History = {
+      newestId: () => Promise.resolve(sortedIds().at(-1) ?? null),
+      // Each window is read when its turn has come.
+      async *read(_list, fromMs, untilMs) {
+        for (let from = fromMs; from <= untilMs; from += hourMs) {
+          const to = Math.min(untilMs, from + hourMs - 1);
+          yield stored.filter(({ eventId }) => msOf(eventId) >= from && msOf(eventId) <= to);
+        }
+      },
+    };
+    const start = startAt(bootMs - 3 * hourMs);
+    const { offer, missed, take } = begin(history, { kinds: ["delivered"], start });
+    const deliver = (eventId: string, attemptMs = msOf(eventId), attempts = 1) => {
+      stored.push({ ...recordOf(eventId), attempts, lastAttemptMs: attemptMs });
+      offer("delivery.attempted", { eventId, startedAt: formatIso(attemptMs) });
+      offer("delivery.finished", { eventId, targetWebhook: "", attempts, state: "DELIVERED" });
+    };
+    const [old, retried, last] = [idAt(bootMs - 2 * hourMs), idAt(bootMs - 60_000), idAt(bootMs - 1_000)] as const;
+    deliver(old);
+    deliver(last);
+    missed();
+    expect(await take(1)).toEqual([old]);
+    const dropped = idAt(bootMs + 10_000);
+    deliver(dropped);
+    deliver(retried, bootMs + 90_000, 2);
+    expect(await take(2)).toEqual([last, retried]);
+    missed();
+    const later = idAt(bootMs + 100_000);
+    deliver(later);
+    expect(await take(2)).toEqual([dropped, later]);
+  });
+});
+
 describe("a source of replays", () => {
   const eventId = idAt(bootMs);
   const message = (queuedMs: number, replayGroupId = "label") => ({

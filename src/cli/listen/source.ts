@@ -114,6 +114,8 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
     const { kind, eventId, key, atMs } = item;
     if (kind === "replayed") return takeReplayed(item, by);
     const recent: Recent = kind === "accepted" ? accepted : finished;
+    // The history is in the order of the events, which says nothing about the ends still to be read.
+    if (by === "stream" || kind === "accepted") recent.advance(atMs);
     if (recent.has(key) || (kind === "accepted" && eventId <= start.afterId)) return false;
     recent.add(key, atMs);
     return true;
@@ -124,6 +126,7 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
    * both report is its label, under which the same event may be replayed again.
    */
   function takeReplayed({ key, atMs }: Waiting, by: "stream" | "history"): boolean {
+    if (by === "stream") replayed.advance(atMs);
     const knownMs = replayed.timeOf(key);
     if (knownMs !== undefined && (by === "history" || atMs <= knownMs)) return false;
     replayed.add(key, atMs);
@@ -134,29 +137,33 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
     const newest = await history.newestId();
     if (newest === null) return;
     const untilMs = ingestedAt(newest);
+    const acceptedFromMs = Math.max(ingestedAt(start.afterId), accepted.throughMs - overlapMs);
+    const finishedFromMs = Math.max(start.fromMs, finished.throughMs - attemptOverlapMs);
+    const replayedFromMs = Math.max(start.fromMs, replayed.throughMs - attemptOverlapMs);
+    // What ends while this is read is the stream's to tell. If that has another gap, the next reading goes back to here.
+    finished.advance(untilMs);
+    replayed.advance(untilMs);
     if (kinds.has("accepted")) {
-      const fromMs = Math.max(ingestedAt(start.afterId), accepted.latestMs - overlapMs);
-      for await (const records of history.read("/v1/events", fromMs, untilMs)) {
+      for await (const records of history.read("/v1/events", acceptedFromMs, untilMs)) {
         // An event has a record for each of its webhooks.
         for (const { eventId } of records) yield acceptedItem(eventId);
       }
     }
-    if (withEnds && kinds.has("replayed")) {
-      const fromMs = Math.max(start.fromMs, replayed.latestMs - attemptOverlapMs);
-      for await (const records of history.read("/v1/events", fromMs - longestRunMs, untilMs)) {
+    if (!withEnds) return;
+    if (kinds.has("replayed")) {
+      for await (const records of history.read("/v1/events", replayedFromMs - longestRunMs, untilMs)) {
         for (const { eventId, replayGroupId, lastAttemptMs } of records) {
-          if (replayGroupId === null || lastAttemptMs === null || lastAttemptMs < fromMs) continue;
+          if (replayGroupId === null || lastAttemptMs === null || lastAttemptMs < replayedFromMs) continue;
           yield { kind: "replayed", eventId, key: `${eventId} ${replayGroupId}`, atMs: lastAttemptMs };
         }
       }
     }
-    const fromMs = Math.max(start.fromMs, finished.latestMs - attemptOverlapMs);
     for (const [kind, list] of ends) {
-      if (!withEnds || !kinds.has(kind)) continue;
-      for await (const records of history.read(list, fromMs - longestRunMs, untilMs)) {
+      if (!kinds.has(kind)) continue;
+      for await (const records of history.read(list, finishedFromMs - longestRunMs, untilMs)) {
         for (const record of records) {
           const { eventId, lastAttemptMs } = record;
-          if (lastAttemptMs === null || lastAttemptMs < fromMs) continue;
+          if (lastAttemptMs === null || lastAttemptMs < finishedFromMs) continue;
           yield { kind, eventId, key: keyOfRecord(record), atMs: lastAttemptMs };
         }
       }
