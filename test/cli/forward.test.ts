@@ -12,13 +12,20 @@ const receiver = startReceiver({ answer: () => new Response(null, { status: answ
 afterAll(() => receiver.stop());
 
 interface BeginOptions {
+  /** Events as the source gives them. @default `a`, `b`, `c` … */
+  names?: readonly string[];
   retries?: number;
   clock?: Clock;
 }
 
-/** A forwarder of events `a`, `b`, `c` …, whose deliveries arrive from the server when the test says so. */
-function begin(n: number, concurrency: number, { retries = 0, clock = systemClock }: BeginOptions = {}) {
-  const names = Array.from({ length: n }, (_, i) => String.fromCharCode(97 + i));
+const alphabet = (n: number) => Array.from({ length: n }, (_, i) => String.fromCharCode(97 + i));
+
+/** A forwarder of events whose deliveries arrive from the server when the test says so. */
+function begin(
+  n: number,
+  concurrency: number,
+  { names = alphabet(n), retries = 0, clock = systemClock }: BeginOptions = {},
+) {
   const fetching = new Map<string, (delivery: Delivery | null) => void>();
   const forwarded: Forwarded[] = [];
   const waiting = new Set<() => void>();
@@ -106,6 +113,15 @@ describe("a forwarder", () => {
     await whenForwarded(1);
     await new Promise((resolve) => setImmediate(resolve));
     expect(forwarder.forwardedThrough).toBe("a");
+  });
+
+  test("does not go back to an event that was found late", async () => {
+    const { forwarder, whenFetching, whenForwarded, arrive } = begin(3, 3, { names: ["b", "c", "a"] });
+    await whenFetching(3);
+    for (const eventId of ["b", "c", "a"]) arrive(eventId);
+    await whenForwarded(3);
+    await forwarder.whenIdle();
+    expect(forwarder.forwardedThrough).toBe("c");
   });
 
   test("goes on when an event is gone", async () => {

@@ -82,6 +82,36 @@ describe("a source", () => {
     expect(history.readFrom).toEqual([bootMs]);
   });
 
+  test("finds what a server had accepted and, as it died, not announced, though others have announced newer ones", async () => {
+    const unannounced = idAt(bootMs + 1_000);
+    const others = Array.from({ length: 20 }, (_, n) => idAt(bootMs + (n + 2) * 1_000));
+    const stored = [unannounced, ...others];
+    const { accept, missed, take } = begin(storeOf(stored));
+    for (const id of others) accept(id);
+    expect(await take(20)).toEqual(others);
+    missed();
+    const last = idAt(bootMs + 22_000);
+    accept(last);
+    stored.push(last);
+    expect(await take(2)).toEqual([unannounced, last]);
+  });
+
+  test.each([
+    ["a little when it had no room", 500, false],
+    ["a minute when the stream has had a gap since", 60_000, true],
+  ])("reads the history from before what it has: %s", async (_when, overlapMs, isMissed) => {
+    const seen = idAt(bootMs + 100_000);
+    const next = idAt(bootMs + 100_001);
+    const history = storeOf([seen, next]);
+    const { accept, missed, take } = begin(history);
+    accept(seen);
+    await take(1);
+    for (let n = 0; n <= 10_000; n += 1) accept(next);
+    if (isMissed) missed();
+    expect(await take(1)).toEqual([next]);
+    expect(history.readFrom).toEqual([bootMs + 100_000 - overlapMs]);
+  });
+
   test("gives nothing of before its start, and all of what came in that millisecond after it", async () => {
     const stored = [0, 1, 2, 3].map((n) => idAt(bootMs, n));
     const start = { afterId: stored[1] ?? "", fromMs: bootMs, isNow: true };

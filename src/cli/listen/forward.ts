@@ -35,7 +35,7 @@ export interface Forwarder {
   run(): Promise<never>;
   /** Resolves when no request to the local address is under way. */
   whenIdle(): Promise<void>;
-  /** The last event up to which all have been forwarded; null before the first. */
+  /** The newest event of those up to which all have been forwarded, in the order of the items; null before the first. */
   readonly forwardedThrough: string | null;
 }
 
@@ -79,7 +79,12 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
         await pause(clock, retryInMs, signal);
       }
       place.isDone = true;
-      while (row[0]?.isDone) forwardedThrough = row.shift()?.eventId ?? null;
+      while (row[0]?.isDone) {
+        const { eventId } = row[0];
+        row.shift();
+        // One found late, after a gap, is older than many before it.
+        if (forwardedThrough === null || eventId > forwardedThrough) forwardedThrough = eventId;
+      }
     } finally {
       begin();
     }

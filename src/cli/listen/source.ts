@@ -39,10 +39,16 @@ export interface SourceDeps {
 /** How many messages may wait; an id takes some 100 bytes. */
 const mostWaiting = 10_000;
 /**
- * Ids are assigned in order and announced almost in order: those of one commit may swap places. So the history is re-read
- * starting a little before the newest one. Only a little: under load, any more would be thousands of events.
+ * Ids are assigned in order and announced almost in order: those of one commit may swap places, and several servers announce
+ * every 50 ms. So when there was no room, the history is re-read from a little before the newest one. Only a little: that
+ * happens again and again under load, and any more would be thousands of events each time.
  */
 const overlapMs = 500;
+/**
+ * A server that dies leaves its last moments unannounced, and streams are told only once another has taken over: its lease of
+ * 20 s has run out, and the whole queue has been read, at half a second for a million deliveries. Others announce meanwhile.
+ */
+const unannouncedMs = 60_000;
 /** An attempt takes 10 s at most, and its end is reported by the time of its start. */
 const attemptOverlapMs = 15_000;
 /**
@@ -66,10 +72,11 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
   const waiting: Waiting[] = [];
   // What is waiting may turn up in the history first.
   const neededSince = () => waiting[0]?.atMs ?? Number.POSITIVE_INFINITY;
-  const accepted = createRecent({ keepMs: overlapMs, neededSince, startMs: ingestedAt(start.afterId) });
-  const finished = createRecent({ keepMs: attemptOverlapMs, neededSince, startMs: start.fromMs });
+  const accepted = createRecent({ keepMs: unannouncedMs, neededSince, startMs: ingestedAt(start.afterId) });
+  const finished = createRecent({ keepMs: unannouncedMs + attemptOverlapMs, neededSince, startMs: start.fromMs });
   const replayed = createRecent({ keepMs: replayOverlapMs, neededSince, startMs: start.fromMs });
-  let hasGap = false;
+  /** How far before what has been seen the history has to be re-read; null: there is no gap. */
+  let gapOverlapMs: number | null = null;
   let latestAttemptMs = start.fromMs;
   let wake = () => {};
 
@@ -87,11 +94,11 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
   }
 
   function push(item: Waiting): void {
-    if (hasGap || !kinds.has(item.kind)) return;
+    if (gapOverlapMs !== null || !kinds.has(item.kind)) return;
     if (waiting.length < mostWaiting) {
       waiting.push(item);
       wake();
-    } else missed();
+    } else leaveGap(overlapMs);
   }
 
   const newEvent = ({ eventId }: Message) => acceptedItem(String(eventId));
@@ -103,8 +110,8 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
     atMs: latestAttemptMs,
   });
 
-  function missed(): void {
-    hasGap = true;
+  function leaveGap(overlap: number): void {
+    gapOverlapMs = Math.max(gapOverlapMs ?? 0, overlap);
     waiting.length = 0;
     wake();
   }
@@ -133,13 +140,13 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
     return true;
   }
 
-  async function* missedItems(withEnds: boolean): AsyncGenerator<Waiting> {
+  async function* missedItems(withEnds: boolean, overlap: number): AsyncGenerator<Waiting> {
     const newest = await history.newestId();
     if (newest === null) return;
     const untilMs = ingestedAt(newest);
-    const acceptedFromMs = Math.max(ingestedAt(start.afterId), accepted.throughMs - overlapMs);
-    const finishedFromMs = Math.max(start.fromMs, finished.throughMs - attemptOverlapMs);
-    const replayedFromMs = Math.max(start.fromMs, replayed.throughMs - attemptOverlapMs);
+    const acceptedFromMs = Math.max(ingestedAt(start.afterId), accepted.throughMs - overlap);
+    const finishedFromMs = Math.max(start.fromMs, finished.throughMs - overlap - attemptOverlapMs);
+    const replayedFromMs = Math.max(start.fromMs, replayed.throughMs - overlap - attemptOverlapMs);
     // What ends while this is read is the stream's to tell. If that has another gap, the next reading goes back to here.
     finished.advance(untilMs);
     replayed.advance(untilMs);
@@ -172,7 +179,7 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
 
   return {
     offer,
-    missed,
+    missed: () => leaveGap(unannouncedMs),
     async *items(signal) {
       let withEnds = !start.isNow;
       signal.addEventListener("abort", () => wake());
@@ -180,10 +187,11 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
         const next = waiting.shift();
         if (next !== undefined) {
           if (take(next, "stream")) yield next;
-        } else if (hasGap) {
+        } else if (gapOverlapMs !== null) {
+          const overlap = gapOverlapMs;
           // From here on, the stream's messages wait behind what was missed; if there is no room, that is another gap.
-          hasGap = false;
-          for await (const item of missedItems(withEnds)) if (take(item, "history")) yield item;
+          gapOverlapMs = null;
+          for await (const item of missedItems(withEnds, overlap)) if (take(item, "history")) yield item;
           withEnds = true;
         } else {
           await new Promise<void>((resolve) => {
