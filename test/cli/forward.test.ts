@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import type { FetchDelivery } from "../../src/cli/listen/fetch-delivery.ts";
 import { createForwarder, type Forwarded } from "../../src/cli/listen/forward.ts";
-import type { Delivery } from "../../src/cli/listen/local-address.ts";
 import type { Item } from "../../src/cli/listen/source.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createManualClock } from "../support/manual-clock.ts";
@@ -26,7 +26,7 @@ function begin(
   concurrency: number,
   { names = alphabet(n), retries = 0, clock = systemClock }: BeginOptions = {},
 ) {
-  const fetching = new Map<string, (delivery: Delivery | null) => void>();
+  const fetching = new Map<string, (delivery: Awaited<ReturnType<FetchDelivery>>) => void>();
   const forwarded: Forwarded[] = [];
   const waiting = new Set<() => void>();
   const changed = () => {
@@ -124,10 +124,10 @@ describe("a forwarder", () => {
     expect(forwarder.forwardedThrough).toBe("c");
   });
 
-  test("goes on when an event is gone", async () => {
-    const { whenFetching, whenForwarded, fetching, arrive, forwarded, got } = begin(2, 2);
+  test("goes on when an event cannot be delivered, which no retry would change", async () => {
+    const { whenFetching, whenForwarded, fetching, arrive, forwarded, got } = begin(2, 2, { retries: 1 });
     await whenFetching(2);
-    fetching.get("a")?.(null);
+    fetching.get("a")?.({ undeliverable: "the event no longer exists" });
     arrive("b");
     await whenForwarded(2);
     expect(forwarded.map(({ status, error }) => status ?? error)).toEqual(["the event no longer exists", 204]);

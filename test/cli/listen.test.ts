@@ -167,6 +167,37 @@ describe("what is printed", () => {
     expect(err.at(-1)).toStartWith("2 forwarded: 1 answered with 2xx, 1 without a response.");
   });
 
+  test.each([
+    [400, "payload_erased", "its payload was erased"],
+    [404, "event_not_found", "the event no longer exists"],
+  ])("why an event cannot be sent, with %d %s, and the next one goes on", async (status, code, reason) => {
+    const account = await app.account();
+    const [lost, next] = [await ingestOne(account), await ingestOne(account)];
+    // Passes on everything but the delivery of that event.
+    const front = Bun.serve({
+      port: 0,
+      async fetch(request) {
+        const { pathname, search } = new URL(request.url);
+        const headers = { "Retry-After": "300" };
+        if (pathname.includes(lost)) return Response.json({ message: "It is lost.", code }, { status, headers });
+        const { method, headers: given } = request;
+        const body = method === "POST" ? await request.text() : null;
+        return fetch(`${app.url}${pathname}${search}`, { method, headers: given, body });
+      },
+    });
+    const url = front.url.origin;
+    const words = ["--since", "1h", "--concurrency", "1"];
+    const { whenPrinted, err, stop } = await listen({ url, account, forwardTo: receive().url, words });
+    const lines = (await whenPrinted(2)).map((line) => line.split("  "));
+    expect(lines.map(([, answer, , link]) => [answer, link])).toEqual([
+      [reason, `${url}/events/${lost}`],
+      ["204", `${url}/events/${next}`],
+    ]);
+    await stop();
+    expect(err.at(-1)).toStartWith("2 forwarded: 1 answered with 2xx, 1 without a response.");
+    await front.stop(true);
+  });
+
   test("an address that does not answer within 10 s", async () => {
     const account = await app.account();
     const clock = createTravelClock();

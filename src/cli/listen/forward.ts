@@ -1,7 +1,8 @@
 import { meaningOf } from "../../delivery/verdict.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { pause } from "../client/patience.ts";
-import { type Delivery, type LocalAnswer, postTo } from "./local-address.ts";
+import type { FetchDelivery } from "./fetch-delivery.ts";
+import { type LocalAnswer, postTo } from "./local-address.ts";
 import type { Item, Source } from "./source.ts";
 
 /** The outcome of one attempt to forward an item. */
@@ -17,8 +18,7 @@ export interface Forwarded extends LocalAnswer {
 
 export interface ForwardDeps {
   source: Pick<Source, "items">;
-  /** The request that a webhook would receive for an event; null when the event no longer exists. */
-  fetchDelivery(eventId: string): Promise<Delivery | null>;
+  fetchDelivery: FetchDelivery;
   forwardTo: URL;
   concurrency: number;
   /** How many more times an item is forwarded after an answer that may be temporary. */
@@ -69,12 +69,14 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
         const delivery = await fetchDelivery(item.eventId);
         await inTurn;
         signal.throwIfAborted();
-        const answering = delivery === null ? gone : postTo(forwardTo, delivery, clock);
+        const isSent = !("undeliverable" in delivery);
+        const answering = isSent ? postTo(forwardTo, delivery, clock) : notSent(delivery.undeliverable);
         begin();
         const answer = await answering;
-        const isRepeated = delivery !== null && attempt <= retries && mayPass(answer);
+        const isRepeated = isSent && attempt <= retries && mayPass(answer);
         const retryInMs = isRepeated ? pauseBefore(attempt) : null;
-        onForwarded({ item, eventType: delivery?.eventType ?? null, attempt, retryInMs, ...answer });
+        const eventType = isSent ? (delivery.eventType ?? null) : null;
+        onForwarded({ item, eventType, attempt, retryInMs, ...answer });
         if (retryInMs === null) break;
         await pause(clock, retryInMs, signal);
       }
@@ -119,4 +121,4 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
   };
 }
 
-const gone: LocalAnswer = { status: null, error: "the event no longer exists", durationMs: 0 };
+const notSent = (error: string): LocalAnswer => ({ status: null, error, durationMs: 0 });

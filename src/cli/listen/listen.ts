@@ -1,5 +1,6 @@
 import { type ClientConfig, loadClientConfig } from "../../config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { createCall } from "../client/call.ts";
 import { createGet } from "../client/get.ts";
 import { abortOnSignal, Interrupted } from "../client/interrupted.ts";
 import { createOutage } from "../client/outage.ts";
@@ -9,10 +10,10 @@ import { openSession } from "../client/session.ts";
 import { readCredentials, signInDetails, warnOfPlainHttp } from "../client/sign-in.ts";
 import type { Command } from "../command.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
+import { createFetchDelivery } from "./fetch-delivery.ts";
 import { followStream } from "./follow.ts";
 import { createForwarder } from "./forward.ts";
 import { createHistory, type History } from "./history.ts";
-import type { Delivery } from "./local-address.ts";
 import { type ListenOptions, listenFlags, readListenOptions, type Start, startAt } from "./options.ts";
 import { createReport } from "./report.ts";
 import { createSource } from "./source.ts";
@@ -53,8 +54,8 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
   const outage = createOutage(server.url, io);
   const patience = createPatience({ clock, signal, outage });
   const session = await openSession(credentials, { server, clock, patience });
-  const get = createGet({ server, session, patience });
-  const history = createHistory({ get });
+  const deps = { server, session, patience };
+  const history = createHistory({ get: createGet(deps) });
   // Determined before the stream is open, so that the history covers whatever comes in between.
   const start = options.since ?? (await startNow(history, session.serverTime ?? clock.now()));
 
@@ -64,7 +65,7 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
   const forwarder = createForwarder({
     ...options,
     source,
-    fetchDelivery: async (eventId) => (await get(`/v1/events/${eventId}/delivery`)) as Delivery | null,
+    fetchDelivery: createFetchDelivery({ server, call: createCall(deps) }),
     clock,
     onForwarded: report.forwarded,
     signal,
