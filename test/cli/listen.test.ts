@@ -170,6 +170,7 @@ describe("what is printed", () => {
   test.each([
     [400, "payload_erased", "its payload was erased"],
     [404, "event_not_found", "the event no longer exists"],
+    [503, "storage_damaged", "it is damaged in storage"],
   ])("why an event cannot be sent, with %d %s, and the next one goes on", async (status, code, reason) => {
     const account = await app.account();
     const [lost, next] = [await ingestOne(account), await ingestOne(account)];

@@ -21,12 +21,13 @@ function wordsIn(json: unknown): string | null {
 
 /** Statuses that mean "not now"; a proxy's 502 and 504 leave open whether the request got through. */
 const temporaryStatuses: readonly number[] = [429, 502, 503, 504];
+/** The quota stays exceeded until the end of the month, and data stays damaged until a backup is restored. */
+const lastingCodes: readonly (string | null)[] = ["quota_exceeded", "storage_damaged"];
 
 /** The failure that an answer stands for when repeating the request may succeed; null when it will not. */
 export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
   const { status, json, retryAfterMs } = reply;
-  // The quota stays exceeded until the end of the month.
-  if (!temporaryStatuses.includes(status) || textIn(json, "code") === "quota_exceeded") return null;
+  if (!temporaryStatuses.includes(status) || lastingCodes.includes(textIn(json, "code"))) return null;
   const words = wordsIn(json);
   return new TemporaryFailure(`answered ${status}${words === null ? "" : ` (${words})`}`, {
     retryAfterMs,

@@ -21,7 +21,10 @@ export interface FetchDeliveryDeps {
 }
 
 /** By code: the account's other events can still be forwarded. */
-const reasons = new Map([["payload_erased", "its payload was erased"]]);
+const reasons = new Map([
+  ["payload_erased", "its payload was erased"],
+  ["storage_damaged", "it is damaged in storage"],
+]);
 
 export function createFetchDelivery({ server, call }: FetchDeliveryDeps): FetchDelivery {
   return async (eventId) => {
