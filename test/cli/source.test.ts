@@ -241,6 +241,8 @@ describe("a history", () => {
     const history = createHistory({
       get(path) {
         const query = new URL(path, "http://x").searchParams;
+        // A page of large payloads would take minutes over a slow link.
+        expect(query.get("payload")).toBe("false");
         const [size, page] = [Number(query.get("size")), Number(query.get("page") ?? 0)];
         const [from, to] = [Date.parse(query.get("from") ?? ""), Date.parse(query.get("to") ?? "")];
         const found = ids.filter((id) => msOf(id) >= from && msOf(id) <= to).reverse();
