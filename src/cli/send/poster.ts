@@ -10,9 +10,9 @@ import type { Reply, ServerClient } from "../client/server.ts";
 /** The outcome of one request, after all its retries. */
 export type Outcome =
   | { readonly kind: "accepted"; readonly reply: Reply }
-  /** Something in this request breaks a rule; another request may be accepted. */
+  /** Something in this request breaks a rule, and none of its events was accepted; another request may be. */
   | { readonly kind: "refused"; readonly message: string }
-  /** No other request would fare better. */
+  /** No other request would fare better, or this one may have been accepted before a repeat of it was refused. */
   | { readonly kind: "stopped"; readonly message: string; readonly mayHaveArrived: boolean };
 
 export type Post = (path: string, body: Uint8Array<ArrayBuffer>) => Promise<Outcome>;
@@ -49,7 +49,7 @@ export function createPoster({ server, apiKey, patience, retryForMs }: PosterDep
     }
 
     try {
-      return judge(await patience(attempt), server);
+      return judge(await patience(attempt), server, mayHaveArrived);
     } catch (error) {
       return { kind: "stopped", message: reasonOf(error, server, retryForMs), mayHaveArrived };
     }
@@ -58,7 +58,8 @@ export function createPoster({ server, apiKey, patience, retryForMs }: PosterDep
 
 const isLongRateLimit = ({ status, retryAfterMs }: Reply) => status === 429 && (retryAfterMs ?? 0) > longestRateWaitMs;
 
-function judge(reply: Reply, server: ServerClient): Outcome {
+/** @param mayHaveArrived whether an earlier attempt may have been accepted; the answer to a repeat does not tell */
+function judge(reply: Reply, server: ServerClient, mayHaveArrived: boolean): Outcome {
   const { status } = reply;
   if (status === 202) return { kind: "accepted", reply };
   // Proxies have limits of their own, and their answers lack our `message`.
@@ -66,9 +67,10 @@ function judge(reply: Reply, server: ServerClient): Outcome {
   const message = isProxys
     ? "A proxy in front of the server does not accept requests of this size."
     : refusalOf(server, reply).message;
-  if (status === 400 || status === 413) return { kind: "refused", message };
+  // Sent again in parts, under other idempotency keys, events that have arrived would be accepted twice.
+  if (!mayHaveArrived && (status === 400 || status === 413)) return { kind: "refused", message };
   const remedy = status === 401 ? " Try: POSTRIDER_API_KEY with an active key of the account." : "";
-  return { kind: "stopped", message: `${message}${remedy}`, mayHaveArrived: false };
+  return { kind: "stopped", message: `${message}${remedy}`, mayHaveArrived };
 }
 
 function reasonOf(error: unknown, server: ServerClient, retryForMs: number): string {

@@ -8,7 +8,7 @@ export interface Tally {
   accepted(lines: readonly Line[], eventIds: readonly string[]): void;
   /** The line is not an event that the server would accept. */
   refused(line: Line, reason: string): void;
-  /** @param mayHaveArrived whether the server may have accepted them without an answer that said so */
+  /** @param mayHaveArrived whether the server may have accepted them, in a request whose answer was lost */
   notSent(lines: readonly Line[], reason: string, mayHaveArrived: boolean): void;
   /** Whether every line was accepted. */
   readonly isClean: boolean;
@@ -68,7 +68,7 @@ export function createTally({ io, clock, json }: TallyOptions): Tally {
     },
     summary() {
       const { accepted, refused, unsent, unconfirmed } = counts;
-      const open = unconfirmed > 0 ? `, ${count(unconfirmed)} without a response (possibly accepted)` : "";
+      const open = unconfirmed > 0 ? `, ${count(unconfirmed)} possibly accepted` : "";
       return `${counted(accepted, "event")} accepted, ${count(refused)} refused, ${count(unsent)} not sent${open}.`;
     },
   };
