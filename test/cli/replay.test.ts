@@ -81,6 +81,21 @@ describe("replay event", () => {
     });
   });
 
+  test("ends with 1 if a later replay overtakes it, and says where to look", async () => {
+    const { account, hook, ids } = await failing(1);
+    hook.answer = 503;
+    const first = type(app.url, account, ["replay", "event", ids[0] ?? ""]);
+    await until(
+      () => account.get(`/v1/events/${ids[0]}`),
+      ({ body: [record] }) => record.attempts === 2,
+    );
+    hook.answer = 200;
+    expect(await run(account, `replay event ${ids[0]}`)).toMatchObject({ code: 0 });
+    expect(await first.ended).toBe(1);
+    expect(first.out).toEqual([summary("completed: 1 event; 0 delivered, 1 overtaken by a later replay")]);
+    expect(first.err.at(-1)).toBe("To see how the later replay is doing: postrider replay list");
+  });
+
   test("--json prints the replay as the server has it at the end", async () => {
     const { account, ids } = await failing(1);
     const { code, out } = await run(account, `replay event ${ids[0]} --json`);

@@ -46,6 +46,7 @@ export async function followReplay(id: string, account: Account, { io, clock, js
         io.progress("");
         print(latest);
         if (replay.failed > 0) io.err("To see why some failed: postrider events list --state failed");
+        if (replay.superseded > 0) io.err("To see how the later replay is doing: postrider replay list");
         return hasSucceeded(replay) ? exitCode.ok : exitCode.failed;
       }
       io.progress(progressLine(replay, clock.monotonicMs() - startedAtMs, unmarked));

@@ -28,9 +28,9 @@ export interface ReplayRow {
 /** Whether nothing more will happen to it. */
 export const hasEnded = ({ status }: ReplayRow): boolean => status === "completed" || status === "cancelled";
 
-/** Whether everything it was to deliver was acknowledged. */
-export const hasSucceeded = ({ status, failed, skipped }: ReplayRow): boolean =>
-  status === "completed" && failed === 0 && skipped === 0;
+/** Whether everything it was to deliver was acknowledged. What a later replay has overtaken may still fail there. */
+export const hasSucceeded = ({ status, failed, superseded, skipped }: ReplayRow): boolean =>
+  status === "completed" && failed === 0 && superseded === 0 && skipped === 0;
 
 /** `97 delivered, 3 failed, 32 waiting`: the queued records, by outcome. */
 export function outcomeWords(replay: ReplayRow, style: Style): string {

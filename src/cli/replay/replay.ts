@@ -57,8 +57,8 @@ function startCommand({ verb, operands: names = [], flags: ownFlags, summary, se
 acknowledged them. All filters that are given must match.
 Shows the progress until every delivery has ended, which retries can delay by hours; Ctrl+C
 leaves the replay running and prints its id. Exit code 0: all were acknowledged. 1: some
-failed or have no webhook, or the replay was refused or cancelled. With --detach, 0: it
-was accepted.
+failed, have no webhook or were overtaken by a later replay, or the replay was refused or
+cancelled. With --detach, 0: it was accepted.
 ${signInDetails}`,
     async run({ operands, flags }, io) {
       const options = readStartOptions(select(operands), flags, systemClock.now());
