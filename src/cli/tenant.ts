@@ -5,6 +5,7 @@ import { largestLimits } from "../operator/limits.ts";
 import type { Flag } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { confirm } from "./confirmation.ts";
+import { idInPath } from "./id-in-path.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createOperatorClient, type OperatorClient } from "./operator-client.ts";
 import { createStyle } from "./style.ts";
@@ -35,6 +36,7 @@ interface Verb {
   run(invocation: Invocation): Promise<number>;
 }
 
+const allTenants = "/operator/tenants";
 const tiers = ["free", "pro", "business", "enterprise"];
 
 const tierFlag: Flag = {
@@ -107,13 +109,13 @@ const verbs: readonly Verb[] = [
         if (!flags.has(name)) throw new UsageError(`The tier ${tier} needs ${name}. Try: ${name} ${value}`);
       }
     },
-    async run({ client, flags, print, io }) {
+    async run({ client, path, flags, print, io }) {
       const body = {
         ...(flags.has("--tier") && { tier: flags.get("--tier") }),
         ...(flags.has("--name") && { name: flags.get("--name") }),
         ...(flags.has("--email") && { email: flags.get("--email") }),
       };
-      const created = (await client.send("POST", "/operator/tenants", body)) as Fields;
+      const created = (await client.send("POST", path, body)) as Fields;
       print(created, () => `${pairs(created, io)}\n\nThe password is not shown again.`);
       return exitCode.ok;
     },
@@ -122,11 +124,11 @@ const verbs: readonly Verb[] = [
     verb: "list",
     flags: [pageFlag, sizeFlag],
     summary: "List the accounts, newest first",
-    async run({ client, flags, print, io }) {
+    async run({ client, path, flags, print, io }) {
       const query = new URLSearchParams();
       if (flags.has("--page")) query.set("page", flags.get("--page") ?? "");
       if (flags.has("--size")) query.set("size", flags.get("--size") ?? "");
-      const list = (await client.send("GET", `/operator/tenants?${query}`)) as { tenants: Fields[]; total: number };
+      const list = (await client.send("GET", `${path}?${query}`)) as { tenants: Fields[]; total: number };
       print(list, () => tenantTable(list, io));
       return exitCode.ok;
     },
@@ -211,10 +213,12 @@ export const tenantCommands: readonly Command[] = verbs.map(
     summary,
     async run({ operands, flags }, io) {
       check?.({ operands, flags });
+      const [id] = operands;
+      const path = id === undefined ? allTenants : `${allTenants}/${idInPath(id, "postrider tenant list")}`;
       const { dataDir } = readValues(io.env, flags);
       return run({
         client: createOperatorClient(dataDir),
-        path: `/operator/tenants/${encodeURIComponent(operands[0] ?? "")}`,
+        path,
         operands,
         flags,
         io,

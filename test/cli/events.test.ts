@@ -312,6 +312,7 @@ describe("events show", () => {
   test.each([
     ["events show evt_1", 1, 'The account has no event "evt_1". Try: postrider events list'],
     ["events show ../tenants/me", 1, 'The account has no event "../tenants/me". Try: postrider events list'],
+    ["events show ..", 2, '".." is not an id. Try: postrider events list'],
     ["events show", 2, '"postrider events show" needs ID. Try: postrider events show ID'],
   ])("%s: exit code %i and a remedy", async (line, expected, message) => {
     const { code, out, err } = await run(line);

@@ -464,6 +464,9 @@ describe("what cannot be done is one line with a remedy", () => {
     ["replay show rpl_1", 1, "The account has no replay with this id. Try: postrider replay list"],
     ["replay show rpl_1 --follow", 1, "The account has no replay with this id. Try: postrider replay list"],
     ["replay cancel ../x", 1, "The account has no replay with this id. Try: postrider replay list"],
+    ["replay show ..", 2, '".." is not an id. Try: postrider replay list'],
+    ["replay show . --follow", 2, '"." is not an id. Try: postrider replay list'],
+    ["replay cancel ..", 2, '".." is not an id. Try: postrider replay list'],
     ["replay list --size 0", 2, "size must be at least 1. Try: postrider help replay list"],
   ])("%s: exit code %i", async (line, expected, message) => {
     const { code, out, err } = await run(await app.account(), line);

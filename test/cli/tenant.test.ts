@@ -224,5 +224,11 @@ describe("postrider tenant", () => {
     for (const id of ["../tenants", "a/b", "%2e%2e", "?x", "#"]) {
       expect(await tenant(["show", "--", id])).toMatchObject({ code: 1, out: "" });
     }
+    for (const id of ["..", ".", ""]) {
+      expect(await tenant(["delete", "--yes", id])).toMatchObject({
+        code: 2,
+        err: `postrider: "${id}" is not an id. Try: postrider tenant list`,
+      });
+    }
   });
 });

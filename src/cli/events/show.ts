@@ -6,6 +6,7 @@ import { refusalOf, textIn } from "../client/answer.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { counted } from "../count.ts";
+import { idInPath } from "../id-in-path.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
@@ -30,8 +31,8 @@ export const eventsShowCommand: Command = {
   details: `Exit code 1: the account has no such event.
 ${signInDetails}`,
   async run({ operands: [eventId = ""], flags }, io) {
+    const path = `/v1/events/${idInPath(eventId, "postrider events list")}`;
     return withAccount({ io, clock: systemClock, flags }, async (account) => {
-      const path = `/v1/events/${encodeURIComponent(eventId)}`;
       const found = await account.call("GET", path);
       if (found.status === 404) throw noSuchEvent(eventId);
       if (found.status !== 200) throw refusalOf(account, found);

@@ -5,6 +5,7 @@ import type { Call } from "../client/call.ts";
 import { Interrupted } from "../client/interrupted.ts";
 import { pause } from "../client/patience.ts";
 import type { Reply } from "../client/server.ts";
+import { idInPath } from "../id-in-path.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf } from "./progress.ts";
@@ -18,7 +19,8 @@ export interface FollowOptions {
   json: boolean;
 }
 
-export const pathOf = (id: string): string => `/v1/events/replays/${encodeURIComponent(id)}`;
+/** @throws UsageError */
+export const pathOf = (id: string): string => `/v1/events/replays/${idInPath(id, "postrider replay list")}`;
 
 /** The current state of a replay. @throws StartupError */
 export async function readReplay(id: string, call: Call, account: Pick<Account, "url">): Promise<Reply> {
