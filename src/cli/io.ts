@@ -13,7 +13,7 @@ export interface Io {
   err(line: string): void;
   /** Whether standard output is read by a person. */
   readonly isTerminal: boolean;
-  /** Asks the user for one line; null when nobody can answer. */
+  /** Asks the user for one line; null when nobody can answer. @throws Interrupted when the answer is Ctrl+C */
   ask(question: string): Promise<string | null>;
   /** Like `ask`, for a secret: what is typed is not shown. */
   askSecretly(question: string): Promise<string | null>;

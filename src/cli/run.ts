@@ -1,10 +1,14 @@
 import { StartupError, UsageError } from "../domain/errors.ts";
 import { parseArguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
-import { exitCode, type Io } from "./io.ts";
+import { Interrupted } from "./interrupted.ts";
+import { exitCode, type Io, signalExitCode } from "./io.ts";
 import { serveCommand } from "./serve.ts";
 
-/** Runs one command line, without the program's name. Errors the operator can fix are one line on standard error. */
+/**
+ * Runs one command line, without the program's name. Errors the operator can fix are one line on standard error; whoever
+ * answers a question with Ctrl+C needs none.
+ */
 export async function runCommand(argv: readonly string[], io: Io): Promise<number> {
   try {
     // The modules of the other commands take a tenth of the start-up time, and the server does not need them.
@@ -12,6 +16,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<numbe
     const { form, operands, flags } = parseArguments(translate(argv, commands), commands);
     return await form.run({ operands, flags }, io);
   } catch (error) {
+    if (error instanceof Interrupted) return signalExitCode[error.by];
     if (!(error instanceof StartupError)) throw error;
     io.err(`postrider: ${error.message}`);
     return error instanceof UsageError ? exitCode.usage : exitCode.failed;

@@ -1,35 +1,38 @@
 import { closeSync, openSync } from "node:fs";
-import { createInterface } from "node:readline";
+import { createInterface, type Interface } from "node:readline";
 import { Writable } from "node:stream";
+import { Interrupted } from "./interrupted.ts";
 
 /** Interaction with the user at the terminal: questions, and a line that changes in place. */
 
-/** Asks for one line; null when nobody can answer, or the user ends the input. */
-export function askOnTerminal(question: string): Promise<string | null> {
-  if (process.stdin.isTTY !== true) return Promise.resolve(null);
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  return new Promise((resolve) => {
-    terminal.on("close", () => resolve(null));
-    terminal.question(question, (answer) => {
-      resolve(answer);
-      terminal.close();
-    });
-  });
+/** Asks for one line; null when nobody can answer, or the user ends the input. @throws Interrupted by Ctrl+C */
+export async function askOnTerminal(question: string): Promise<string | null> {
+  if (process.stdin.isTTY !== true) return null;
+  return answerTo(question, createInterface({ input: process.stdin, output: process.stderr }));
 }
 
-/** Asks for one line without showing it: the terminal's own echo is off, and what readline would show is dropped. */
-export function askSecretly(question: string): Promise<string | null> {
-  if (process.stdin.isTTY !== true) return Promise.resolve(null);
+/** Like `askOnTerminal`, but shows nothing: the terminal's own echo is off, and what readline would show is dropped. */
+export async function askSecretly(question: string): Promise<string | null> {
+  if (process.stdin.isTTY !== true) return null;
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true, historySize: 0 });
   // Asked only now, with the echo off: otherwise a fast answer would still be shown.
   process.stderr.write(question);
-  return new Promise((resolve) => {
-    terminal.on("close", () => {
+  const answer = await answerTo("", terminal);
+  process.stderr.write("\n");
+  return answer;
+}
+
+function answerTo(question: string, terminal: Interface): Promise<string | null> {
+  return new Promise((resolve, reject) => {
+    terminal.on("close", () => resolve(null));
+    // While readline reads, the terminal passes Ctrl+C on as a key and nobody gets a signal.
+    terminal.on("SIGINT", () => {
       process.stderr.write("\n");
-      resolve(null);
+      reject(new Interrupted("SIGINT"));
+      terminal.close();
     });
-    terminal.question("", (answer) => {
+    terminal.question(question, (answer) => {
       resolve(answer);
       terminal.close();
     });

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { ingestOne } from "../support/api-server.ts";
+import { ingestOne, register } from "../support/api-server.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startTestApp } from "../support/test-app.ts";
 
@@ -41,12 +41,35 @@ test.skipIf(!hasTerminals)("a secret that is typed is not shown", async () => {
   expect(receiver.requests[0]?.headers.get("authorization")).toBe(`Bearer ${apiKey}`);
 });
 
-test.skipIf(!hasTerminals)("Ctrl+C in place of an answer ends the program", async () => {
+test.skipIf(!hasTerminals).each([
+  ["API key: ", ["send", "{}"], {}],
+  ["Account (tenant id or e-mail): ", ["events", "list"], {}],
+  ["Password of t1: ", ["events", "list"], { POSTRIDER_LOGIN: "t1" }],
+] as [string, string[], Record<string, string>][])(
+  "Ctrl+C at %p ends the program with 130",
+  async (question, words, env) => {
+    const { code, shown } = await runOnTerminal(words, question, "\u0003", env);
+    expect({ code, shown: shown.split(/\r?\n/) }).toEqual({ code: 130, shown: [question, ""] });
+  },
+);
+
+test.skipIf(!hasTerminals)("a secret that Ctrl+C cuts off is not shown", async () => {
   const { code, shown } = await runOnTerminal(["send", "{}"], "API key: ", "half\u0003");
-  expect(code).toBe(1);
-  expect(shown).toContain("No API key to send with.");
-  expect(shown).not.toContain("half");
+  expect({ code, shown }).toEqual({ code: 130, shown: "API key: \r\n" });
 });
+
+test.skipIf(!hasTerminals)(
+  "Ctrl+C in place of a confirmation leaves everything as it is, and ends with 130",
+  async () => {
+    const app = await startTestApp();
+    const account = await app.account();
+    await register(account, receiver.url);
+    const env = { POSTRIDER_URL: app.url, POSTRIDER_LOGIN: account.id, POSTRIDER_PASSWORD: account.password };
+    const { code } = await runOnTerminal(["webhooks", "remove", receiver.url], "[y/N] ", "\u0003", env);
+    expect({ code, left: (await account.get("/v1/tenants/webhooks")).body }).toMatchObject({ code: 130, left: [{}] });
+    await app.stop();
+  },
+);
 
 test.skipIf(!hasTerminals)("the closing line of listen is the last one", async () => {
   const app = await startTestApp();

@@ -1,9 +1,9 @@
 import { loadClientConfig } from "../../config.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { abortOnSignal, Interrupted } from "../interrupted.ts";
 import { type Io, signalExitCode } from "../io.ts";
 import { type Call, type CallOnce, createCall, createCallOnce } from "./call.ts";
 import { givenUp, TemporaryFailure } from "./failure.ts";
-import { abortOnSignal, Interrupted } from "./interrupted.ts";
 import { createOutage } from "./outage.ts";
 import { createPatience } from "./patience.ts";
 import { createServerClient } from "./server.ts";

@@ -3,9 +3,9 @@ import { StartupError } from "../../domain/errors.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { refusalOf, temporaryFailureIn, textIn } from "../client/answer.ts";
 import { TemporaryFailure } from "../client/failure.ts";
-import { Interrupted } from "../client/interrupted.ts";
 import type { Patience } from "../client/patience.ts";
 import type { Reply, ServerClient } from "../client/server.ts";
+import { Interrupted } from "../interrupted.ts";
 
 /** The outcome of one request, after all its retries. */
 export type Outcome =

@@ -1,11 +1,14 @@
-import type { EndSignal, Io } from "../io.ts";
+import type { EndSignal, Io } from "./io.ts";
 
-/** The reason with which a command's own requests and pauses end when the user, or the system, asks it to stop. */
+/** The reason with which a command's requests, pauses and questions end when the user, or the system, asks it to stop. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
+  // Not a parameter property: another runtime, which only strips types, has to get as far as saying that it is the wrong one.
+  readonly by: EndSignal;
 
-  constructor(readonly by: EndSignal) {
+  constructor(by: EndSignal) {
     super(`interrupted by ${by}`);
+    this.by = by;
   }
 }
 
