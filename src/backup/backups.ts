@@ -8,10 +8,15 @@ import { untilAborted } from "../lib/until-aborted.ts";
 import { type BackupHistory, type BackupOutcome, forget, parseHistory, remember, toRemove } from "./history.ts";
 import { asFolder, type Place, type StoredBackup, timeInName } from "./place.ts";
 
-/** Runs a command of this program in a separate process, which the signal ends, if need be by force. */
+/**
+ * Runs a command of this program in a separate process, which the signal ends, if need be by force. What it then leaves
+ * unfinished is removed.
+ * @param target a folder that it writes in, apart from the data directory
+ */
 export type RunOwn = (
   args: readonly string[],
   signal: AbortSignal,
+  target?: string | null,
 ) => Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
 
 export interface BackupsOptions {
@@ -131,7 +136,8 @@ export function createBackups(options: BackupsOptions): Backups {
   }
 
   async function make(to: string, end: End): Promise<void> {
-    const { out, err } = await run(["backup", asFolder(to), "--verify", "--dir", folder, "--json"], stopped.signal);
+    const args = ["backup", asFolder(to), "--verify", "--dir", folder, "--json"];
+    const { out, err } = await run(args, stopped.signal, openPlace(to).folder);
     const made = parseAnswer(out);
     const name = made?.backup?.split("/").at(-1) ?? null;
     end({ name, bytes: made?.bytes ?? null, ...verdictOf(made, err) });

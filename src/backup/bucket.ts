@@ -70,6 +70,7 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
 
   return {
     name,
+    folder: null,
 
     async put(file, source, signal) {
       const staged = await stage({ ...staging, name: stagedName }, source);

@@ -45,6 +45,7 @@ function isFolderByName(path: string): boolean {
 function createFolder({ folder, leaveFreeBytes }: Staging): Place {
   return {
     name: folder,
+    folder,
 
     async put(name, source) {
       const path = join(folder, name);

@@ -2,6 +2,8 @@
 export interface Place {
   /** For people. */
   readonly name: string;
+  /** The folder that it is in this machine's file system; null when it is elsewhere. */
+  readonly folder: string | null;
   /**
    * Stores a backup. It gets its name only once it is whole and durable, and replaces one of the same name, but nothing else.
    * @param signal breaks off what comes after the source has ended

@@ -13,6 +13,8 @@ const noon = new Date(2026, 2, 1, 12).getTime();
 function createWorld(given: Partial<BackupsOptions> = {}) {
   const clock = createFakeClock(noon);
   const commands: string[][] = [];
+  /** The folders that the commands write in, apart from the data directory. */
+  const targets: (string | null | undefined)[] = [];
   const logged: Record<string, unknown>[] = [];
   const stored: string[] = [];
   let notes: string | null = null;
@@ -23,6 +25,7 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
   const waiting: (() => void)[] = [];
   const place: Place = {
     name: "memory",
+    folder: "/backups",
     put: async () => 0,
     list: async () => newestFirst(stored.map((name) => ({ name, bytes: 9, createdAt: timeInName(name) ?? 0 }))),
     async *read() {},
@@ -50,8 +53,9 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
         now: () => clock.now(),
         out: (line) => void logged.push(JSON.parse(line)),
       }),
-      run(args, signal) {
+      run(args, signal, target) {
         commands.push([...args]);
+        targets.push(target);
         return answer(args, signal);
       },
       onFailed: (kind, error) => void told.push(`${kind}: ${error}`),
@@ -61,6 +65,7 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
     told,
     clock,
     commands,
+    targets,
     logged,
     stored,
     place,
@@ -108,6 +113,7 @@ describe("backups by schedule", () => {
       await backups.whenIdle();
     }
     expect(world.commands[0]).toEqual(["backup", "/backups/", "--verify", "--dir", "/data", "--json"]);
+    expect(world.targets[0]).toBe("/backups");
     expect(world.commands).toHaveLength(4);
     expect(world.stored).toHaveLength(2);
     expect(world.logged.map(({ event }) => event).filter((event) => event === "backup.made")).toHaveLength(4);

@@ -16,6 +16,7 @@ describe("a backup beside a server whose disk has no room to spare", () => {
       dataDir: dirname(path),
       place: {
         name: "nowhere",
+        folder: null,
         async put(_name, source) {
           let bytes = 0;
           for await (const chunk of source) {
