@@ -11,7 +11,7 @@ import { giveBack, isSettled, refundDue, supersede, toBeForgotten, voidInvoices 
 import { isHigherTier } from "./plans.ts";
 import type { Tenant, TenantChange } from "./tenant.ts";
 import { toLogin, toPlanInForce } from "./tenant-change.ts";
-import { leadOn, toBeConfirmed } from "./verifications.ts";
+import { closeVerification, isNeedless, leadOn, toBeConfirmed } from "./verifications.ts";
 
 /**
  * The effect of a payment that the processor reports as made:
@@ -96,12 +96,15 @@ export function payCharge(
     tenant && (charge.kind === "upgrade" ? upgraded(books, tenant, charge, invoice) : restored(books, tenant, invoice));
   const after = tenant && { ...tenant, ...changed };
   const isWaiting = after !== null && after.tier !== after.enforcedTier;
+  const ended =
+    verification && after && isNeedless(books, verification, charge, after) ? closeVerification(books, now) : null;
   // If it was found after a restore, the amount may differ. It pays its days and no more is charged for them: nobody owes
   // the rest, and any excess is credited.
   const paidKobo = amountKobo + invoice.creditUsedKobo;
   const change: BooksChange = {
+    ...ended,
     ...(paidKobo > invoice.totalKobo && { account: { creditKobo: account.creditKobo + paidKobo - invoice.totalKobo } }),
-    charges: [{ ...succeeded(charge, transactionId, now), amountKobo }],
+    charges: [{ ...succeeded(charge, transactionId, now), amountKobo }, ...(ended?.charges ?? [])],
     invoices: [
       {
         key: invoice.key,
@@ -113,7 +116,7 @@ export function payCharge(
       },
     ],
     ...(changed && { tenant: changed }),
-    ...(verification && leadOn(books, verification, charge, isWaiting ? null : "succeeded")),
+    ...(verification && !ended && leadOn(books, verification, charge, isWaiting ? null : "succeeded")),
   };
   return { kind: "applied", change: withPeriod(books, change, now) };
 }

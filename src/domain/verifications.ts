@@ -73,6 +73,14 @@ export function takeTier(books: OpenBooks, tenant: TenantChange, now: number): B
   return withPeriod(books, { ...(!isToBeVerified && closeVerification(books, now)), tenant }, now);
 }
 
+/**
+ * Whether a payment leaves nothing to pay by card: the operator has changed the tier while the charge was outstanding. The page
+ * would then ask for a card that nobody needs. An address that leads to a bank is still needed.
+ * @param tenant as the payment leaves it
+ */
+export const isNeedless = (books: OpenBooks, { chargeKey }: CardVerification, paid: Charge, tenant: Tenant): boolean =>
+  !paysByCard(tenant) && chargeKey !== paid.key && toBeConfirmed(books).every(({ key }) => key === paid.key);
+
 /** Abandons the page, so that the next visitor gets a new one. Null if the verification is no longer open. */
 export function dropPage(books: OpenBooks, verificationKey: number, now: number): BooksChange | null {
   if (books.verification?.key !== verificationKey) return null;

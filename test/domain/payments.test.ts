@@ -286,6 +286,59 @@ describe("a charge of a saved card that was paid", () => {
     expect<unknown>({ tenant: change?.tenant, ...(change?.period && { period: change.period }) }).toEqual(changed);
   });
 
+  const debt = { tier: "enterprise", enforcedTier: "enterprise", pastDueAt: 5 } as const;
+  const elsewhere = chargeOf({ key: 6, pageUrl: "https://bank.example/6" });
+
+  test.each<[string, Partial<Tenant>, Partial<OpenBooks>, object | undefined]>([
+    ["closes a verification", debt, { verification: verificationOf({ key: 3 }) }, { key: 3, state: "given_up" }],
+    [
+      "closes one that has a page",
+      debt,
+      { verification: atPage, charges: [monthly, page] },
+      { key: 3, state: "given_up" },
+    ],
+    [
+      "closes one on free",
+      { ...debt, tier: "free", enforcedTier: "free" },
+      { verification: atPage },
+      { key: 3, state: "given_up" },
+    ],
+    ["leaves one open whose plan is paid by card", { pastDueAt: 5 }, { verification: atPage }, undefined],
+    [
+      "leaves one open while another charge is outstanding",
+      debt,
+      { verification: atPage, invoices: [ofMonth, openInvoice({ key: 5, firstFailedAt: 5 })] },
+      undefined,
+    ],
+    [
+      "leaves one open whose address leads to a bank",
+      debt,
+      { verification: verificationOf({ key: 3, chargeKey: 6 }), charges: [monthly, elsewhere] },
+      undefined,
+    ],
+    [
+      "ends one whose address led to its own bank",
+      debt,
+      { verification: atBank },
+      { key: 3, chargeKey: null, state: "succeeded" },
+    ],
+  ])("and leaves nothing else to pay by card: %s", (_, tenant, given, verification) => {
+    expect<unknown>(charged({ tenant: tenantOf(tenant), ...given }).change?.verification).toEqual(verification);
+  });
+
+  test("and leaves nothing else to pay by card: a page that is left behind is watched, and what was paid too much is credited", () => {
+    const given = { tenant: tenantOf(debt), verification: atPage, charges: [monthly, page] };
+    expect(charged(given, monthly, { amountKobo: 60_000 }).change).toMatchObject({
+      account: { creditKobo: 15_000 },
+      charges: [
+        { key: 2, state: "succeeded" },
+        { key: page.key, state: "superseded", lookUpAt: now + hourMs },
+      ],
+      invoices: [{ key: 4, state: "paid" }],
+      tenant: { pastDueAt: null, paymentSuspendedAt: null },
+    });
+  });
+
   test("of a deleted account pays its last invoice and nothing else", () => {
     const closing = chargeOf({ key: 2, kind: "closing", invoiceKey: 4, amountKobo: 50_000 });
     const { change } = charged({ tenant: null, period: null }, closing);
