@@ -16,7 +16,14 @@ import type { SettledRecord } from "./settlement.ts";
  */
 export type RecordBefore = { readonly state: "NONE" } | KnownBefore;
 
-interface KnownBefore {
+interface KnownBefore extends KnownRecord {
+  /** When it had ended; null: it waited. Undefined, like the other, if an earlier program kept this. */
+  readonly finishedAt?: number | null;
+  /** When the replay began its run. */
+  readonly replayedAt?: number;
+}
+
+interface KnownRecord {
   readonly state: DeliveryState;
   readonly attemptsInRun: number;
   readonly nextAttemptAt: number | null;
@@ -30,20 +37,28 @@ interface KnownBefore {
 }
 
 /** A record as its row has it. */
-export interface RecordNow extends KnownBefore {
+export interface RecordNow extends KnownRecord {
+  readonly finishedAt: number | null;
   /** Kept by the run that waits; null if no replay began it, or an earlier program did. */
   readonly before: RecordBefore | null;
 }
 
 /** What to remember about a record when a replay begins a new run. */
-export function beforeRun(record: RecordNow): RecordBefore {
+export function beforeRun(record: RecordNow, { orderedNow: replayedAt }: Pick<Moment, "orderedNow">): RecordBefore {
   const { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode, failureKey } = record;
-  const { replayKey, before } = record;
-  const known = { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode, failureKey };
+  const { finishedAt, replayKey, before } = record;
+  const ended = { finishedAt, replayedAt };
+  const known = { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode, failureKey, ...ended };
   return state === "PENDING" ? (before ?? { ...known, replayKey: null }) : { ...known, replayKey };
 }
 
 export type ReturnedRecord = SettledRecord & Pick<KnownBefore, "attemptsInRun" | "replayKey" | "failureKey">;
+
+/** When a replay is cancelled. */
+export interface CancelledAt extends Moment {
+  /** When the first of the account's replays of what has failed was asked for that still have to queue; null: there is none. */
+  readonly failedAskedAt: number | null;
+}
 
 /**
  * What a record becomes when its run is cancelled while waiting; null: it is deleted. Its attempts stay in the log. A
@@ -52,11 +67,21 @@ export type ReturnedRecord = SettledRecord & Pick<KnownBefore, "attemptsInRun" |
 export function returned(
   before: RecordBefore,
   { isHeldBack }: Pick<PlaceInLine, "isHeldBack">,
-  { now, orderedNow }: Moment,
+  at: CancelledAt,
 ): ReturnedRecord | null {
   if (before.state === "NONE") return null;
-  if (before.state !== "PENDING") return { ...before, finishedAt: orderedNow };
+  if (before.state !== "PENDING") return { ...before, finishedAt: endedAt(before, at) };
+  const { now } = at;
   return { ...before, nextAttemptAt: isHeldBack ? null : (before.nextAttemptAt ?? now), finishedAt: null };
+}
+
+/**
+ * A replay of what has failed takes what had ended by the time it was asked for. If that was while this record waited, the
+ * record has not ended until now. Where one from before the run waits as well, that one has its turn first, and counts.
+ */
+function endedAt({ finishedAt, replayedAt }: KnownBefore, { orderedNow, failedAskedAt }: CancelledAt): number {
+  if (failedAskedAt !== null && replayedAt !== undefined && failedAskedAt > replayedAt) return orderedNow;
+  return finishedAt ?? orderedNow;
 }
 
 /** As a store keeps it. */

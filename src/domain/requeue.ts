@@ -96,7 +96,7 @@ export function requeue<Found extends ReplayedRecord>(
   const newcomers = receivers.filter(({ key }) => !recordOf(key));
   const restarted = receivers.flatMap(({ key }) => {
     const record = recordOf(key);
-    return record ? [{ ...record, returnsTo: beforeRun(record) }] : [];
+    return record ? [{ ...record, returnsTo: beforeRun(record, moment) }] : [];
   });
   const superseded = restarted.flatMap(({ state, replayKey }) => (state === "PENDING" ? (replayKey ?? []) : []));
   const isRestarted = ({ key }: ReplayedRecord) => restarted.some((record) => record.key === key);
@@ -107,7 +107,7 @@ export function requeue<Found extends ReplayedRecord>(
   );
   // A record that replaces another stands in for it, even if the replay is cancelled: no event is left without one.
   const [earlier] = replaced;
-  const returnsTo: RecordBefore = earlier ? inPlaceOf(earlier) : { state: "NONE" };
+  const returnsTo: RecordBefore = earlier ? inPlaceOf(earlier, moment) : { state: "NONE" };
   const added = fanOut(newcomers, moment).map((record) => ({ ...record, returnsTo }));
 
   let counted = counters;
@@ -134,7 +134,7 @@ export function requeue<Found extends ReplayedRecord>(
 }
 
 /** It has ended as that one did, and belongs to a group of its own webhook. */
-function inPlaceOf(record: ReplayedRecord): RecordBefore {
-  const before = beforeRun(record);
+function inPlaceOf(record: ReplayedRecord, moment: Moment): RecordBefore {
+  const before = beforeRun(record, moment);
   return before.state === "NONE" ? before : { ...before, failureKey: null };
 }

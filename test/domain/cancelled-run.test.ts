@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import {
+  beforeRun as beforeItsRun,
   beforeOf,
-  beforeRun,
   beforeText,
   type RecordBefore,
   type RecordNow,
@@ -17,19 +17,22 @@ const failed: RecordNow = {
   statusCode: 404,
   failureKey: 5,
   replayKey: 7,
+  finishedAt: 2_000,
   before: null,
 };
-const waiting: RecordNow = { ...failed, state: "PENDING", nextAttemptAt: 9_000, replayKey: null };
+const waiting: RecordNow = { ...failed, state: "PENDING", nextAttemptAt: 9_000, replayKey: null, finishedAt: null };
+const replayedAt = 3_000;
+const beforeRun = (record: RecordNow) => beforeItsRun(record, { orderedNow: replayedAt });
 
 describe("what a record was before a replay", () => {
   test("is what it is, with the replay that had begun its run", () => {
     const { before: _, ...known } = failed;
-    expect(beforeRun(failed)).toEqual(known);
+    expect(beforeRun(failed)).toEqual({ ...known, replayedAt });
   });
 
   test("is where it was in the run that its event began", () => {
     const { before: _, ...known } = waiting;
-    expect(beforeRun(waiting)).toEqual(known);
+    expect(beforeRun(waiting)).toEqual({ ...known, replayedAt });
   });
 
   test("is what it was before another replay, if it waits for that", () => {
@@ -49,15 +52,28 @@ describe("what a record was before a replay", () => {
 
 describe("a record whose run was cancelled while it waited", () => {
   const now = 5_000;
-  const moment = { now, orderedNow: now };
+  const moment = { now, orderedNow: now, failedAskedAt: null };
   const due = { isHeldBack: false };
   test.each([
-    ["DELIVERED", now, null],
-    ["FAILED", now, null],
+    ["DELIVERED", 2_000, null],
+    ["FAILED", 2_000, null],
     ["PENDING", null, 9_000],
   ] as const)("is %s again; it ended at %p, and is due at %p", (state, finishedAt, nextAttemptAt) => {
-    const before = beforeRun({ ...(state === "PENDING" ? waiting : failed), state });
-    expect(returned(before, due, moment)).toEqual({ ...(before as RecordNow), state, finishedAt, nextAttemptAt });
+    const before = beforeRun(state === "PENDING" ? waiting : { ...failed, state });
+    expect(returned(before, due, moment)).toMatchObject({ ...before, state, finishedAt, nextAttemptAt });
+  });
+
+  test.each([
+    [2_000, "before that run", 2_500],
+    [2_000, "as that run began", replayedAt],
+    [now, "while it waited", 3_500],
+  ])("has ended at %i, if the first replay of what has failed was asked for %s", (finishedAt, _, failedAskedAt) => {
+    expect(returned(beforeRun(failed), due, { ...moment, failedAskedAt })).toMatchObject({ finishedAt });
+  });
+
+  test("has ended now, if an earlier program has kept what it was", () => {
+    const { finishedAt: _, replayedAt: __, ...kept } = beforeRun(failed) as RecordNow & { replayedAt: number };
+    expect(returned(kept, due, { ...moment, failedAskedAt: 2_500 })).toMatchObject({ finishedAt: now });
   });
 
   test.each([

@@ -36,6 +36,7 @@ const recordOf = (
   errorReason: state === "FAILED" ? "HTTP 404" : null,
   errorCode: state === "FAILED" ? "http_status" : null,
   statusCode: state === "FAILED" ? 404 : null,
+  finishedAt: state === "PENDING" ? null : 500,
   replayKey: null,
   before: null,
   failureKey: null,
@@ -297,7 +298,7 @@ describe("what a record returns to, if the replay is cancelled while it waits", 
 
   test.each(["DELIVERED", "FAILED", "PENDING"] as const)("is that it was %s", (state) => {
     const record = recordOf(a, state);
-    expect(change([a], record).restarted).toMatchObject([{ returnsTo: beforeRun(record) }]);
+    expect(change([a], record).restarted).toMatchObject([{ returnsTo: beforeRun(record, moment) }]);
   });
 
   test("is nothing, of one that is added beside others", () => {
@@ -308,7 +309,7 @@ describe("what a record returns to, if the replay is cancelled while it waits", 
     "is the one that was %s whose place it takes: no event is without",
     (state) => {
       const record = recordOf(null, state);
-      expect(change([a, b], record).added).toMatchObject([a, b].map(() => ({ returnsTo: beforeRun(record) })));
+      expect(change([a, b], record).added).toMatchObject([a, b].map(() => ({ returnsTo: beforeRun(record, moment) })));
     },
   );
 });

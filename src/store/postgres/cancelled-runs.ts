@@ -49,6 +49,9 @@ export const toReturnText = `select event_seq::float8 as "eventSeq", key::float8
   where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null
     and (owner is null or owner = ${heldBack}) limit $3::int`;
 
+const failedAskedText = `select (min(created_at) filter (where kind = 'failed' and phase <> 'queued'))::float8 as at
+  from replay where tenant_key = $1::bigint and phase in ('waiting', 'queueing', 'queued')`;
+
 const isLeftText =
   "select 1 from pending where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null limit 1";
 
@@ -116,9 +119,12 @@ export function createCancelledRuns(
       arrayText(places.map(({ replayKey }) => replayKey)),
       owner,
     ]);
+    const [asked] = await tx.run<{ at: number | null }>(failedAskedText, [tenantKey]);
+    const { now, orderedNow } = tx;
+    const at = { now, orderedNow, failedAskedAt: asked?.at ?? null };
     const returning = found.flatMap((row) => {
       const before = beforeOf(row.before);
-      return before ? [{ row, record: returned(before, row, tx) }] : [];
+      return before ? [{ row, record: returned(before, row, at) }] : [];
     });
     if (returning.length === 0) return { put: 0, webhookKeys: new Set() };
     const records = await countAgain(tx, tenantKey, returning);

@@ -198,7 +198,8 @@ async function lockRecords(
   if (seqs.length === 0) return byEvent;
   note(
     await run<RecordRow>(
-      `select ${recordColumns}, owner, order_hash::float8 as "orderHash", 0 as state, nullif(next_attempt_at, 0)::float8 as "nextAttemptAt", before from pending
+      `select ${recordColumns}, owner, order_hash::float8 as "orderHash", 0 as state, nullif(next_attempt_at, 0)::float8 as "nextAttemptAt",
+         null::float8 as "finishedAt", before from pending
         where tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint
         order by event_seq, key for update`,
       values,
@@ -206,7 +207,8 @@ async function lockRecords(
   );
   note(
     await run<RecordRow>(
-      `select ${recordColumns}, null::int as owner, null::float8 as "orderHash", state, null::float8 as "nextAttemptAt", null as before from delivery
+      `select ${recordColumns}, null::int as owner, null::float8 as "orderHash", state, null::float8 as "nextAttemptAt",
+         finished_at::float8 as "finishedAt", null as before from delivery
         where tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint
         order by event_seq, key for update`,
       values,

@@ -76,13 +76,26 @@ export function createCancelledRuns(
   );
   const remove = client.prepare("delete from delivery where key = ?1");
   const count = client.prepare("update replay set returned = returned + 1 where key = ?1");
+  const selectFailedAskedAt = client.prepare<{ at: number | null }, [number]>(
+    `select min(created_at) filter (where kind = 'failed' and phase <> 'queued') as at from replay
+     where tenant_key = ?1 and phase in ('waiting', 'queueing', 'queued')`,
+  );
   const replayAt = client.prepare<ReplayRow, [number]>(`select ${replayColumns} from replay where key = ?1`);
   const use = createWebhookUse(client);
 
   const lines = createLines(client);
 
+  /** Asks once for each account: all of a transaction's records are returned at one moment. */
+  function failedAskedAt(): (tenantKey: number) => number | null {
+    const known = new Map<number, number | null>();
+    return (tenantKey) => {
+      if (!known.has(tenantKey)) known.set(tenantKey, selectFailedAskedAt.get(tenantKey)?.at ?? null);
+      return known.get(tenantKey) ?? null;
+    };
+  }
+
   /** @returns the webhook for which the record goes on waiting, or for which the next one in its line is now due */
-  function putOneBack(tx: WriteTransaction, key: number): number | null {
+  function putOneBack(tx: WriteTransaction, key: number, askedAt: ReturnType<typeof failedAskedAt>): number | null {
     const found = selectWaiting.get(key);
     const before = beforeOf(found?.before ?? null);
     if (!found || !before) return null;
@@ -91,7 +104,8 @@ export function createCancelledRuns(
     const release = () => orderHash !== null && !isHeldBack && lines.release(webhookKey, orderHash, tx.now);
     const held = hold(tx, tenantKey);
     if (held.gone) return null;
-    const record = returned(before, { isHeldBack }, tx);
+    const { now, orderedNow } = tx;
+    const record = returned(before, { isHeldBack }, { now, orderedNow, failedAskedAt: askedAt(tenantKey) });
     count.run(replayKey);
     const kind = record && kindWithoutLine(record, webhookKey);
     const failureKey = kind && failures.keyAgain(tx, tenantKey, record.failureKey, kind);
@@ -163,7 +177,8 @@ export function createCancelledRuns(
         for (const { key: replayKey, tenantKey, tenantId } of selectReturning.all()) {
           const keys = hold(tx, tenantKey).gone ? [] : selectKeys.all(replayKey, ownership.listAll(), limit);
           if (keys.length > 0) {
-            const webhookKeys = new Set(keys.flatMap(({ key }) => putOneBack(tx, key) ?? []));
+            const askedAt = failedAskedAt();
+            const webhookKeys = new Set(keys.flatMap(({ key }) => putOneBack(tx, key, askedAt) ?? []));
             const webhooks = [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey }));
             return { replay: toReplay(replayAt.get(replayKey)), tenantId, webhooks };
           }
@@ -179,7 +194,8 @@ export function createCancelledRuns(
   return {
     verbs,
     putBack(tx, keys) {
-      for (const key of keys) putOneBack(tx, key);
+      const askedAt = failedAskedAt();
+      for (const key of keys) putOneBack(tx, key, askedAt);
     },
   };
 }

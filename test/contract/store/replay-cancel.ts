@@ -182,6 +182,7 @@ export function replayCancelContract(backend: StoreBackend): void {
         world.clock.advance(1_000);
         const all = await world.startReplay(tenant, "all");
         await world.queueAll();
+        world.clock.advance(1);
         const early = await world.startReplay(tenant, "failed");
         expect(early.selected).toBe(0);
         world.clock.advance(1_000);
@@ -190,6 +191,22 @@ export function replayCancelContract(backend: StoreBackend): void {
         expect(await world.queueAll()).toMatchObject([{ id: early.id, status: "completed", queued: 0 }]);
         expect(await world.startReplay(tenant, "failed")).toMatchObject({ selected: 1 });
         expect(await world.queueAll()).toMatchObject([{ queued: 1 }]);
+        expect(await world.records(tenant, id)).toEqual([`PENDING ${a}`]);
+      });
+
+      test("is failed by the replay of what has failed that was asked for while it was, before that began", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const id = await world.event(tenant, "failed");
+        world.clock.advance(1_000);
+        const one = await world.startReplay(tenant, "failed");
+        const two = await world.startReplay(tenant, "failed");
+        expect([one.selected, two.selected]).toEqual([1, 1]);
+        world.clock.advance(1_000);
+        await world.queueAll();
+        world.clock.advance(1_000);
+        await cancel(tenant, one);
+        await returnAll();
+        expect(await world.queueAll()).toMatchObject([{ id: two.id, queued: 1, skipped: 0 }]);
         expect(await world.records(tenant, id)).toEqual([`PENDING ${a}`]);
       });
 
