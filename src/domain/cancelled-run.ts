@@ -52,7 +52,15 @@ export function beforeRun(record: RecordNow, { orderedNow: replayedAt }: Pick<Mo
   return state === "PENDING" ? (before ?? { ...known, replayKey: null }) : { ...known, replayKey };
 }
 
-export type ReturnedRecord = SettledRecord & Pick<KnownBefore, "attemptsInRun" | "replayKey" | "failureKey">;
+export interface ReturnedRecord extends SettledRecord, Pick<KnownBefore, "attemptsInRun" | "replayKey" | "failureKey"> {
+  /** When the failure came that it has again, if it has one; the latest attempt is close enough for a record that waits. */
+  readonly failedAt: number | null;
+}
+
+/** A record that waits for a cancelled replay. */
+export interface CancelledRecord extends Pick<PlaceInLine, "isHeldBack"> {
+  readonly lastAttemptAt: number | null;
+}
 
 /** When a replay is cancelled. */
 export interface CancelledAt extends Moment {
@@ -66,13 +74,16 @@ export interface CancelledAt extends Moment {
  */
 export function returned(
   before: RecordBefore,
-  { isHeldBack }: Pick<PlaceInLine, "isHeldBack">,
+  { isHeldBack, lastAttemptAt }: CancelledRecord,
   at: CancelledAt,
 ): ReturnedRecord | null {
   if (before.state === "NONE") return null;
-  if (before.state !== "PENDING") return { ...before, finishedAt: endedAt(before, at) };
-  const { now } = at;
-  return { ...before, nextAttemptAt: isHeldBack ? null : (before.nextAttemptAt ?? now), finishedAt: null };
+  if (before.state !== "PENDING") {
+    const finishedAt = endedAt(before, at);
+    return { ...before, finishedAt, failedAt: before.finishedAt ?? lastAttemptAt ?? finishedAt };
+  }
+  const nextAttemptAt = isHeldBack ? null : (before.nextAttemptAt ?? at.now);
+  return { ...before, nextAttemptAt, finishedAt: null, failedAt: lastAttemptAt };
 }
 
 /**

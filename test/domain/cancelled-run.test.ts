@@ -53,7 +53,7 @@ describe("what a record was before a replay", () => {
 describe("a record whose run was cancelled while it waited", () => {
   const now = 5_000;
   const moment = { now, orderedNow: now, failedAskedAt: null };
-  const due = { isHeldBack: false };
+  const due = { isHeldBack: false, lastAttemptAt: 2_900 };
   test.each([
     ["DELIVERED", 2_000, null],
     ["FAILED", 2_000, null],
@@ -71,6 +71,22 @@ describe("a record whose run was cancelled while it waited", () => {
     expect(returned(beforeRun(failed), due, { ...moment, failedAskedAt })).toMatchObject({ finishedAt });
   });
 
+  test.each([
+    ["as it ended", failed, { finishedAt: 2_000 }, 2_900, 2_000],
+    [
+      "with its latest attempt, if an earlier program has kept what it was",
+      failed,
+      { finishedAt: undefined },
+      2_900,
+      2_900,
+    ],
+    ["now, if it was never attempted either", failed, { finishedAt: undefined }, null, now],
+    ["with its latest attempt, if it waits", waiting, {}, 2_900, 2_900],
+  ])("has failed %s", (_, record, kept, lastAttemptAt, failedAt) => {
+    const before = { ...beforeRun(record), ...kept } as RecordBefore;
+    expect(returned(before, { ...due, lastAttemptAt }, moment)).toMatchObject({ failedAt });
+  });
+
   test("has ended now, if an earlier program has kept what it was", () => {
     const { finishedAt: _, replayedAt: __, ...kept } = beforeRun(failed) as RecordNow & { replayedAt: number };
     expect(returned(kept, due, { ...moment, failedAskedAt: 2_500 })).toMatchObject({ finishedAt: now });
@@ -83,7 +99,10 @@ describe("a record whose run was cancelled while it waited", () => {
     ["is due at once, if it was held back and is not any more", null, false, now],
   ])("waits as its line has it: it %s", (_, nextAttemptAt, isHeldBack, isDueAt) => {
     const before = beforeRun({ ...waiting, nextAttemptAt });
-    expect(returned(before, { isHeldBack }, moment)).toMatchObject({ state: "PENDING", nextAttemptAt: isDueAt });
+    expect(returned(before, { ...due, isHeldBack }, moment)).toMatchObject({
+      state: "PENDING",
+      nextAttemptAt: isDueAt,
+    });
   });
 
   test("goes, if there was none", () => {

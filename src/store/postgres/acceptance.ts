@@ -278,9 +278,10 @@ async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Nod
     const failed = ended.filter(({ state }) => state === "FAILED");
     for (const group of groups) await describeGroup(tx, group);
     const tally = new FailureTally();
-    for (const { eventSeq, failureKey } of failed) tally.add(eventSeq, movesOf(null, { state: "FAILED", failureKey }));
-    const failedAt = Math.max(...failed.map(({ finishedAt }) => finishedAt));
-    await tally.write(tx, owner, tenantKey, failedAt);
+    for (const { eventSeq, failureKey, finishedAt } of failed) {
+      tally.add(eventSeq, movesOf(null, { state: "FAILED", failureKey }), finishedAt);
+    }
+    await tally.write(tx, owner, tenantKey);
   }
 }
 

@@ -29,6 +29,7 @@ export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
 
 interface WaitingRow extends QueuedPlace {
   readonly isHeldBack: boolean;
+  readonly lastAttemptAt: number | null;
   readonly failureKey: number | null;
   readonly attempts: number;
   readonly before: string | null;
@@ -57,7 +58,8 @@ const isLeftText =
 
 /** Those of these records that no other replay has begun a run of, and whose owner is unchanged; locked. */
 export const lockCancelledText = `select record.event_seq::float8 as "eventSeq", record.key::float8 as key,
-    record.webhook_key::float8 as "webhookKey", record.failure_key::float8 as "failureKey", record.attempts, record.replay_key::float8 as "replayKey", record.before,
+    record.webhook_key::float8 as "webhookKey", record.failure_key::float8 as "failureKey", record.attempts,
+    record.last_attempt_at::float8 as "lastAttemptAt", record.replay_key::float8 as "replayKey", record.before,
     record.order_hash::float8 as "orderHash", record.owner is not distinct from ${heldBack} as "isHeldBack"
   from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (event_seq, key, replay_key)
   cross join lateral (
@@ -175,10 +177,10 @@ export function createCancelledRuns(
         await describeGroup(tx, { tenantKey, key: failureKey, kind });
       }
       const now = record && { ...record, failureKey };
-      tally.add(row.eventSeq, movesOf({ ...row, state: "PENDING" }, now));
+      tally.add(row.eventSeq, movesOf({ ...row, state: "PENDING" }, now), record?.failedAt ?? 0);
       counted.push({ row, record: now });
     }
-    await tally.write(tx, node(), tenantKey, 0);
+    await tally.write(tx, node(), tenantKey);
     return counted;
   }
 

@@ -51,8 +51,9 @@ export function deliveryVerbs(
     if (found && change.becomes) {
       if (kind && failureKey !== null) await describeGroup(tx, { tenantKey, key: failureKey, kind });
       const tally = new FailureTally();
-      tally.add(delivery.eventSeq, movesOf(found, { state: change.becomes.state, failureKey }));
-      await tally.write(tx, owner, tenantKey, kind ? settlement.attempt.startedAt : 0);
+      const moves = movesOf(found, { state: change.becomes.state, failureKey });
+      tally.add(delivery.eventSeq, moves, settlement.attempt.startedAt);
+      await tally.write(tx, owner, tenantKey);
     }
     const endsRun = change.replay !== null && delivery.replayKey !== null;
     if (endsRun) await countRun(tx, owner, settlement, change);

@@ -54,8 +54,9 @@ export async function describeGroup({ run }: Transaction, { tenantKey, key, kind
 }
 
 const addText = `insert into failure_count as f (tenant_key, failure_key, hour, slot, waiting, failed, last_failed_at)
-  select $1::bigint, failure_key, hour, $2::smallint, waiting, failed, $3::bigint
-  from unnest($4::bigint[], $5::int[], $6::bigint[], $7::bigint[]) as given (failure_key, hour, waiting, failed)
+  select $1::bigint, failure_key, hour, $2::smallint, waiting, failed, failed_at
+  from unnest($3::bigint[], $4::int[], $5::bigint[], $6::bigint[], $7::bigint[])
+    as given (failure_key, hour, waiting, failed, failed_at)
   on conflict (tenant_key, failure_key, hour, slot) do update set waiting = f.waiting + excluded.waiting,
     failed = f.failed + excluded.failed, last_failed_at = greatest(f.last_failed_at, excluded.last_failed_at)`;
 
@@ -74,9 +75,10 @@ export async function groupsThere(
 
 /** What rare verbs count for a tenant that they have locked. */
 export class FailureTally {
-  private readonly sums = new Map<string, FailureMove & { readonly hour: number }>();
+  private readonly sums = new Map<string, FailureMove & { readonly hour: number; readonly failedAt: number }>();
 
-  add(eventSeq: number, moves: readonly FailureMove[]): void {
+  /** @param failedAt when the failure came that a record now has; 0: it has none, or waits again with the one it had */
+  add(eventSeq: number, moves: readonly FailureMove[], failedAt = 0): void {
     const hour = hourOf(eventSeq);
     for (const { failureKey, waiting, failed } of moves) {
       const name = `${failureKey} ${hour}`;
@@ -85,20 +87,21 @@ export class FailureTally {
         ...{ failureKey, hour },
         waiting: waiting + (sum?.waiting ?? 0),
         failed: failed + (sum?.failed ?? 0),
+        failedAt: Math.max(waiting + failed > 0 ? failedAt : 0, sum?.failedAt ?? 0),
       });
     }
   }
 
-  /** @param failedAt when the new failure came; 0: there is none */
-  async write({ run }: Transaction, { slot }: Pick<Node, "slot">, tenantKey: number, failedAt: number): Promise<void> {
+  async write({ run }: Transaction, { slot }: Pick<Node, "slot">, tenantKey: number): Promise<void> {
     const sums = [...this.sums.values()];
     if (sums.length === 0) return;
     await run(addText, [
-      ...[tenantKey, slot * laneSlots + rareLane, failedAt],
+      ...[tenantKey, slot * laneSlots + rareLane],
       arrayText(sums.map(({ failureKey }) => failureKey)),
       arrayText(sums.map(({ hour }) => hour)),
       arrayText(sums.map(({ waiting }) => waiting)),
       arrayText(sums.map(({ failed }) => failed)),
+      arrayText(sums.map(({ failedAt }) => failedAt)),
     ]);
   }
 }

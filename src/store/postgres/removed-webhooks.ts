@@ -88,9 +88,9 @@ export function removalVerbs(
     ]);
     const tally = new FailureTally();
     for (const record of records) {
-      tally.add(record.eventSeq, movesOf({ ...record, state: "PENDING" }, { state: "FAILED", failureKey }));
+      tally.add(record.eventSeq, movesOf({ ...record, state: "PENDING" }, { state: "FAILED", failureKey }), now);
     }
-    if (!isGone) await tally.write(tx, node(), tenantKey, now);
+    if (!isGone) await tally.write(tx, node(), tenantKey);
     await count(tx, node(), tenantKey, { pending: -ended.length, failed: ended.length });
     const lines = records.flatMap(({ orderHash }) => orderHash ?? []);
     await releaseNext(

@@ -128,7 +128,7 @@ export async function requeueEvents(
     failed: failed - before.failed,
     skipped: neverSent - before.skipped,
   });
-  await tally.write(tx, own, tenantKey, 0);
+  await tally.write(tx, own, tenantKey);
   const overtaken = inQueue.flatMap(({ key, eventSeq, webhookKey, owner }) =>
     owner === own.incarnation && webhookKey !== null ? [{ tenantKey, eventSeq, webhookKey, deliveryKey: key }] : [],
   );

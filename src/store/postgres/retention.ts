@@ -144,7 +144,7 @@ export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" |
           failed: failed - before.failed,
           skipped: skipped - before.skipped,
         });
-        await tally.write(tx, node(), tenantKey, 0);
+        await tally.write(tx, node(), tenantKey);
         return ended.size;
       }),
 

@@ -30,6 +30,7 @@ interface WaitingRow {
   webhookKey: number;
   failureKey: number | null;
   attempts: number;
+  lastAttemptAt: number | null;
   replayKey: number;
   before: string | null;
   orderHash: number | null;
@@ -64,7 +65,7 @@ export function createCancelledRuns(
   );
   const selectWaiting = client.prepare<WaitingRow, [number]>(
     `select delivery.tenant_key as tenantKey, event_seq as eventSeq, webhook_key as webhookKey, failure_key as failureKey,
-       attempts, replay_key as replayKey, before, order_hash as orderHash, next_attempt_at is null as isHeldBack
+       attempts, last_attempt_at as lastAttemptAt, replay_key as replayKey, before, order_hash as orderHash, next_attempt_at is null as isHeldBack
      from delivery join replay on replay.key = replay_key
      where delivery.key = ?1 and state = 0 and before is not null and is_returning = 1`,
   );
@@ -99,17 +100,22 @@ export function createCancelledRuns(
     const found = selectWaiting.get(key);
     const before = beforeOf(found?.before ?? null);
     if (!found || !before) return null;
-    const { tenantKey, webhookKey, attempts, replayKey, orderHash } = found;
+    const { tenantKey, webhookKey, attempts, lastAttemptAt, replayKey, orderHash } = found;
     const isHeldBack = found.isHeldBack === 1;
     const release = () => orderHash !== null && !isHeldBack && lines.release(webhookKey, orderHash, tx.now);
     const held = hold(tx, tenantKey);
     if (held.gone) return null;
     const { now, orderedNow } = tx;
-    const record = returned(before, { isHeldBack }, { now, orderedNow, failedAskedAt: askedAt(tenantKey) });
+    const record = returned(
+      before,
+      { isHeldBack, lastAttemptAt },
+      { now, orderedNow, failedAskedAt: askedAt(tenantKey) },
+    );
     count.run(replayKey);
     const kind = record && kindWithoutLine(record, webhookKey);
     const failureKey = kind && failures.keyAgain(tx, tenantKey, record.failureKey, kind);
-    failures.count(tx, found, movesOf({ ...found, state: "PENDING" }, record && { ...record, failureKey }), null);
+    const moves = movesOf({ ...found, state: "PENDING" }, record && { ...record, failureKey });
+    failures.count(tx, found, moves, record?.failedAt ?? null);
     if (!record) {
       remove.run(key);
       held.counters = leaveState(held.counters, "PENDING");

@@ -12,7 +12,7 @@ export interface FailureLedger {
    * @param key of its former group, which may be gone by now; null: it had none
    */
   keyAgain(tx: WriteTransaction, tenantKey: number, key: number | null, kind: FailureKind): number;
-  /** @param failedAt time of the new failure; null when there is none */
+  /** @param failedAt when the failure came that the record now has; null: it has none, or waits again with the one it had */
   count(tx: WriteTransaction, record: CountedPlace, moves: readonly FailureMove[], failedAt: number | null): void;
 }
 

@@ -122,6 +122,46 @@ export function failuresContract(backend: StoreBackend): void {
       expect(await counts(tenant, { webhookId: c })).toEqual({});
     });
 
+    test("a failure that a cancelled replay returns is as old as it was, also in a group made anew", async () => {
+      const tenant = await world.tenant();
+      const id = await world.event(tenant);
+      const failedAt = world.clock.now();
+      await world.setUrls(tenant, a);
+      const cancelled = async (attempt?: [Outcome, GivenFailure]) => {
+        world.clock.advance(1_000);
+        const { replay } = await world.replayEvent(tenant, id);
+        const [delivery] = attempt ? await world.claim(tenant) : [];
+        if (attempt && delivery) await world.settle(delivery, ...attempt);
+        world.clock.advance(1_000);
+        await world.store.cancelReplay(tenant.key, replay.id, world.clock.now());
+        while (await world.store.returnCancelled(10, world.clock.now()));
+      };
+      await cancelled();
+      expect((await report(tenant)).groups).toMatchObject([
+        { code: "no_webhook", waiting: 0, failed: 1, lastFailedAt: failedAt },
+      ]);
+      await cancelled(["retry", { code: "timeout" }]);
+      expect((await report(tenant)).groups).toMatchObject([
+        { code: "no_webhook", waiting: 0, failed: 1, lastFailedAt: failedAt },
+      ]);
+    });
+
+    test("a retry that a cancelled replay returns has failed with its latest attempt", async () => {
+      const tenant = await world.tenant({ urls: [a] });
+      const id = await world.event(tenant, "retry");
+      world.clock.advance(1_000);
+      const { replay } = await world.replayEvent(tenant, id);
+      const [delivery] = await world.claim(tenant);
+      if (delivery) await world.settle(delivery, "retry", { code: "timeout" });
+      const lastFailedAt = world.clock.now();
+      world.clock.advance(1_000);
+      await world.store.cancelReplay(tenant.key, replay.id, world.clock.now());
+      while (await world.store.returnCancelled(10, world.clock.now()));
+      expect((await report(tenant)).groups).toMatchObject([
+        { code: "http_status", waiting: 1, failed: 0, lastFailedAt },
+      ]);
+    });
+
     test("a group says what it has of events, and since when", async () => {
       const tenant = await world.tenant({ urls: [a] });
       const types = ["order.paid", "order.refund", null, "order.paid"];
