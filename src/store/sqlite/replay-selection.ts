@@ -54,12 +54,16 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
   const nextOfAll = nextIn("delivery_by_tenant", "");
   const nextOfFailed = nextIn("delivery_by_state", "and state = 2");
   const nextOfCode = nextIn("delivery_by_code", "and error_code = ?8 and error_code is not null");
-  const seqBehind = (which: string) =>
-    client.prepare<{ seq: number }, [number, number, number]>(
-      `select event_seq as seq from delivery
-       where tenant_key = ?1 and filed = 1 ${which} and event_seq > ?2 and event_seq <= ?3 order by event_seq limit 1 offset ${lookedAtOnce}`,
+  const seqBehind = <More extends string[] = []>(index: string, condition: string) =>
+    client.prepare<{ seq: number }, [number, number, number, ...More]>(
+      `select event_seq as seq from delivery indexed by ${index}
+       where tenant_key = ?1 and ${condition} and event_seq > ?2 and event_seq <= ?3
+       order by event_seq limit 1 offset ${lookedAtOnce}`,
     );
-  const behind = { ofAll: seqBehind(""), ofFailed: seqBehind("and state = 2") };
+  const behindOfAll = seqBehind("delivery_by_tenant", "filed = 1");
+  const behindOfFailed = seqBehind("delivery_by_state", "filed = 1 and state = 2");
+  // Counts what is not filed, too: that is not in the index, and a bound need not be exact.
+  const behindOfCode = seqBehind<[string]>("delivery_by_code", "error_code = ?4 and error_code is not null");
 
   /** Null when there can be no such records. */
   function narrowingOf(tenantKey: number, filter: ReplayFilter = {}): Narrowing | null {
@@ -92,6 +96,16 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
   const rangeOf = ({ filter = {}, from, to }: Pick<NewReplay, "from" | "to" | "filter">, last = lastSeq()) =>
     selectionOf({ from, to }, filter, last);
 
+  /** The event up to which to look in one transaction: the next match may be far away, and others wait meanwhile. */
+  function endOfLook({ tenantKey, kind, cursorSeq, toSeq }: ReplayRow, narrowing: Narrowing): number {
+    const { webhookKeys, typeHash, failure } = narrowing;
+    const range = [tenantKey, cursorSeq, toSeq] as const;
+    if (failure) return behindOfCode.get(...range, failure.code)?.seq ?? toSeq;
+    if (kind === "failed") return behindOfFailed.get(...range)?.seq ?? toSeq;
+    const isWhole = webhookKeys === null && typeHash === null;
+    return isWhole ? toSeq : (behindOfAll.get(...range)?.seq ?? toSeq);
+  }
+
   return {
     lastSeq,
 
@@ -122,15 +136,13 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
     },
 
     /** The next events of a bulk replay; null when it takes none. */
-    next({ tenantKey, kind, cursorSeq, toSeq, createdAt, filter }: ReplayRow, limit: number): NextEvents | null {
+    next(replay: ReplayRow, limit: number): NextEvents | null {
+      const { tenantKey, kind, cursorSeq, createdAt, filter } = replay;
       const narrowing = narrowingOf(tenantKey, filterOf(filter) ?? {});
       if (!narrowing) return null;
-      const { webhookKeys, typeHash, failure } = narrowing;
+      const { failure } = narrowing;
       const isOfFailed = kind === "failed";
-      const isNarrow = !failure && (webhookKeys !== null || typeHash !== null);
-      const end = isOfFailed ? behind.ofFailed : behind.ofAll;
-      // The next match of a filter may be far away, and others wait for the transaction. Records with the same code lie together.
-      const lookedTo = (isNarrow && end.get(tenantKey, cursorSeq, toSeq)?.seq) || toSeq;
+      const lookedTo = endOfLook(replay, narrowing);
       const next = failure ? nextOfCode : isOfFailed ? nextOfFailed : nextOfAll;
       const failedBy = isOfFailed ? createdAt : ever;
       const found = next.all(...valuesOf(tenantKey, cursorSeq, lookedTo, limit, failedBy, narrowing));

@@ -211,6 +211,23 @@ export function replayFiltersContract(backend: StoreBackend): void {
     });
 
     describe("a filter", () => {
+      test("finds failures far behind others with the same code", async () => {
+        const tenant = await world.tenant();
+        const noise = Array.from({ length: 1_000 }, () => ({ payload: bytes("{}"), type: "noise" }));
+        const ids = [await event(tenant, "order.paid")];
+        for (let i = 0; i < 3; i += 1) await world.accept(tenant, { events: noise });
+        ids.push(await event(tenant, "order.paid"));
+        await world.setUrls(tenant, a);
+        for (const kind of ["all", "failed"] as const) {
+          const { id } = await world.startReplay(tenant, kind, { filter: { code: "no_webhook", type: "order.paid" } });
+          await world.queueAll();
+          expect(await world.replay(tenant, id)).toMatchObject({ selected: 2, queued: 2, status: "running" });
+          expect(await waiting(tenant, ids)).toEqual(["0 a", "1 a"]);
+          await world.store.cancelReplay(tenant.key, id, world.clock.now());
+          while (await world.store.returnCancelled(100, world.clock.now()));
+        }
+      });
+
       test("is kept with the replay, also in the list and after a restart", async () => {
         const { tenant } = await history();
         const filter = { webhook: b, type: 'o"\u0000\ud83d\ude80', from: 1, to: 2_000 };
