@@ -374,7 +374,7 @@ export const pageBody = v.object({
     v.pipe(
       v.nullable(time),
       v.description(
-        "Only with `q`: the ingestion time of the newest event that was not searched; null if all were. `total` counts what was found so far; to go on, pass this time as `to`.",
+        "Only with `q`: the ingestion time of the newest event that was not searched; null if all were. `total` counts what was found so far; to go on after its last page, pass this time as `to`.",
       ),
     ),
   ),

@@ -42,7 +42,7 @@ export interface SeqRange {
 }
 
 export interface Slice<Place> {
-  /** Records of events that contain the text, newest first. */
+  /** Records of events that contain the text, or have it in their ids, newest first. */
   readonly found: readonly Place[];
   /** How many events were looked at. */
   readonly events: number;
@@ -70,7 +70,9 @@ export interface SearchResult<Place> {
 }
 
 /** Stops as soon as the page is full and one more record is found; the request for the next page searches on. */
-export async function searchRecords<Place>(options: SearchOptions<Place>): Promise<SearchResult<Place>> {
+export async function searchRecords<Place extends { readonly eventSeq: number }>(
+  options: SearchOptions<Place>,
+): Promise<SearchResult<Place>> {
   const { text, range, offset, limit, clock, look } = options;
   const needle = needleOf(text);
   const page = (found: readonly Place[], nextSeq: number | null): SearchResult<Place> => ({
@@ -80,19 +82,18 @@ export async function searchRecords<Place>(options: SearchOptions<Place>): Promi
     searchedTo: nextSeq === null ? null : ingestedAtMs(nextSeq),
   });
 
-  // A whole id is found wherever it lies.
-  const seq = parseEventId(needle.idPart ?? "")?.seq;
-  if (seq !== undefined && seq >= (range.fromSeq ?? 0) && seq <= (range.toSeq ?? seq)) {
-    const { found } = await look(needle, { fromSeq: seq, toSeq: seq });
-    if (found.length > 0) return page(found, null);
-  }
-
   const deadline = clock.monotonicMs() + mostMs;
   const found: Place[] = [];
+  // A whole id is found wherever it lies, and first. Payloads of other events may name it.
+  const seq = parseEventId(needle.idPart ?? "")?.seq;
+  if (seq !== undefined && seq >= (range.fromSeq ?? 0) && seq <= (range.toSeq ?? seq)) {
+    found.push(...(await look(needle, { fromSeq: seq, toSeq: seq })).found);
+  }
+
   let toSeq = range.toSeq;
   for (let events = 0; ; ) {
     const slice = await look(needle, { fromSeq: range.fromSeq, toSeq });
-    found.push(...slice.found);
+    found.push(...slice.found.filter(({ eventSeq }) => eventSeq !== seq));
     events += slice.events;
     const isEnough = found.length > offset + limit || events >= mostEvents || clock.monotonicMs() >= deadline;
     if (slice.nextSeq === null || isEnough) return page(found, slice.nextSeq);

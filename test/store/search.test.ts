@@ -18,11 +18,11 @@ describe("a search", () => {
   }) {
     const clock = createFakeClock();
     let slices = 0;
-    const search = (
+    const search = async (
       text: string,
       { offset = 0, limit = 2, ...range }: { offset?: number; limit?: number } & SeqRange = {},
-    ) =>
-      searchRecords<number>({
+    ) => {
+      const { places, ...rest } = await searchRecords<{ eventSeq: number }>({
         ...{ text, offset, limit, range, clock },
         async look(_, { toSeq = atMs(newest), fromSeq = 0 }) {
           slices += 1;
@@ -31,9 +31,12 @@ describe("a search", () => {
           const until = Math.max(0, Math.ceil(fromSeq / atMs(1)), from - 99);
           const looked = Array.from({ length: Math.max(0, from - until + 1) }, (_, i) => from - i);
           const isEnd = until === 0 || until === Math.ceil(fromSeq / atMs(1));
-          return { found: looked.filter(isFound), events: looked.length, nextSeq: isEnd ? null : atMs(until - 1) };
+          const found = looked.filter(isFound).map((ms) => ({ eventSeq: atMs(ms) }));
+          return { found, events: looked.length, nextSeq: isEnd ? null : atMs(until - 1) };
         },
       });
+      return { places: places.map(({ eventSeq }) => Math.floor(eventSeq / atMs(1))), ...rest };
+    };
     return { search, slices: () => slices };
   }
 
@@ -59,14 +62,15 @@ describe("a search", () => {
     expect(await long.search("x")).toMatchObject({ total: 0, totalIsExact: false, searchedTo: 100_000 });
   });
 
-  test("for a whole id goes to where it lies, unless that is out of range", async () => {
+  test("for a whole id begins where it lies, unless that is out of range, and goes on with those that name it", async () => {
     const id = encodeEventId(atMs(3), randomTail());
-    const given = { newest: 100_000, isFound: (ms: number) => ms === 3 };
-    const near = listOf(given);
-    expect(await near.search(id)).toEqual({ places: [3], total: 1, totalIsExact: true, searchedTo: null });
-    expect(near.slices()).toBe(1);
-    const beyond = listOf(given);
-    expect(await beyond.search(id, { fromSeq: atMs(99_950) })).toMatchObject({ total: 0, totalIsExact: true });
+    const { search } = listOf({ newest: 250, isFound: (ms) => ms % 100 === 3 });
+    const all = { total: 3, totalIsExact: true, searchedTo: null };
+    expect(await search(id, { limit: 5 })).toEqual({ places: [3, 203, 103], ...all });
+    expect(await search(id, { offset: 1 })).toEqual({ places: [203, 103], ...all });
+    expect(await search(id, { limit: 5, fromSeq: atMs(50) })).toMatchObject({ places: [203, 103], total: 2 });
+    const far = listOf({ newest: 300_000, isFound: (ms) => ms === 3 });
+    expect(await far.search(id)).toEqual({ places: [3], total: 1, totalIsExact: false, searchedTo: 100_000 });
   });
 });
 

@@ -135,6 +135,8 @@ export function eventsContract(backend: StoreBackend): void {
         expect(await found(first)).toEqual(both(first));
         expect(await found(first.slice(-12).toUpperCase())).toEqual(both(first));
         expect(await found("evt_")).toHaveLength(6);
+        const naming = (await world.accept(tenant, { payloads: [bytes(`{"of":"${first}"}`)] })).eventIds[0] ?? "";
+        expect(await found(first)).toEqual([...both(first), ...both(naming)]);
       });
 
       test("a search goes through slices, and ends when its page is full", async () => {
