@@ -5,7 +5,6 @@ import type { NewReplay } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import { arrayText } from "./parameters.ts";
 import type { Transaction, Value } from "./pool.ts";
-import { webhookKeys } from "./record-walks.ts";
 import type { ReplayRow } from "./replay-rows.ts";
 
 /** What the text of a statement depends on. */
@@ -82,6 +81,15 @@ export function countErasedText(which: Selecting): string {
 
 type Reads = Pick<Transaction, "run">;
 
+/** An id stands for its URL: the webhook may have been removed and registered again. */
+export const keysOfWebhookText = `select key::float8 as key from webhook where tenant_key = $1::bigint
+  and url = coalesce((select url from webhook where tenant_key = $1::bigint and id = $2), $2)`;
+
+async function webhookKeysOf({ run }: Reads, tenantKey: number, idOrUrl: string): Promise<number[]> {
+  const rows = await run<{ key: number }>(keysOfWebhookText, [tenantKey, idOrUrl]);
+  return rows.map(({ key }) => key);
+}
+
 /** Null: there can be no such records. */
 export async function narrowingOf(
   reads: Reads,
@@ -92,7 +100,7 @@ export async function narrowingOf(
   const failure = selectFailures(filter);
   if (failure === null) return null;
   return {
-    webhookKeys: webhook === undefined ? null : await webhookKeys(reads, tenantKey, webhook),
+    webhookKeys: webhook === undefined ? null : await webhookKeysOf(reads, tenantKey, webhook),
     typeHash: type === undefined ? null : typeHashOf(type),
     failure: failure ?? null,
   };

@@ -35,13 +35,20 @@ const ever = Number.MAX_SAFE_INTEGER;
 type Selecting = Omit<NewReplay, "id" | "label">;
 
 /** Which events a replay takes: counting and queueing use the same conditions. */
-export function createReplaySelection({ client, queries, reader }: Connection) {
+export function createReplaySelection({ client, reader }: Connection) {
   const selectLastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
   /** Sequence number of the last event on disk, of any account. */
   const lastSeq = () => selectLastSeq.get()?.seq ?? 0;
   const erasedToOf = client.prepare<{ seq: number | null }, [number]>(
     "select payloads_erased_to as seq from tenant where key = ?1",
   );
+  // An id stands for its URL: the webhook may have been removed and registered again.
+  const selectWebhookKeys = client.prepare<{ key: number }, [number, string]>(
+    `select key from webhook
+     where tenant_key = ?1 and url = coalesce((select url from webhook where tenant_key = ?1 and id = ?2), ?2)`,
+  );
+  const webhookKeysOf = (tenantKey: number, idOrUrl: string) =>
+    selectWebhookKeys.all(tenantKey, idOrUrl).map(({ key }) => key);
   const nextIn = (index: string, condition: string) =>
     client.prepare<{ seq: number }, SelectionValues>(
       `select distinct event_seq as seq from delivery indexed by ${index}
@@ -71,7 +78,7 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
     const failure = selectFailures(filter);
     if (failure === null) return null;
     return {
-      webhookKeys: webhook === undefined ? null : queries.webhookKeys({ tenantKey, idOrUrl: webhook }),
+      webhookKeys: webhook === undefined ? null : webhookKeysOf(tenantKey, webhook),
       typeHash: type === undefined ? null : typeHashOf(type),
       failure: failure ?? null,
     };

@@ -152,15 +152,19 @@ export function replayFiltersContract(backend: StoreBackend): void {
         expect(await waiting(tenant, ids)).toEqual(["1 b", "3 b"]);
       });
 
-      test("has what it failed before it was removed and registered again, by its URL", async () => {
-        const { tenant, ids } = await history();
-        await world.setUrls(tenant, a);
-        await world.setUrls(tenant, a, b);
-        expect(await world.startReplay(tenant, "failed", { filter: { webhook: b } })).toMatchObject({ selected: 2 });
-        expect(await world.queueAll()).toMatchObject([{ queued: 2, skipped: 0 }]);
-        expect(await waiting(tenant, ids)).toEqual(["1 b", "3 b"]);
-        expect(await world.records(tenant, ids[1] ?? "")).toEqual([`FAILED ${a}`, `PENDING ${b}`]);
-      });
+      test.each(["URL", "id"])(
+        "has what it failed before it was removed and registered again, by its %s",
+        async (by) => {
+          const { tenant, ids } = await history();
+          await world.setUrls(tenant, a);
+          const [, again] = await world.setUrls(tenant, a, b);
+          const filter = { webhook: by === "id" ? again?.id : b };
+          expect(await world.startReplay(tenant, "failed", { filter })).toMatchObject({ selected: 2 });
+          expect(await world.queueAll()).toMatchObject([{ queued: 2, skipped: 0 }]);
+          expect(await waiting(tenant, ids)).toEqual(["1 b", "3 b"]);
+          expect(await world.records(tenant, ids[1] ?? "")).toEqual([`FAILED ${a}`, `PENDING ${b}`]);
+        },
+      );
 
       test("that is removed before its turn comes gets nothing, and neither does another", async () => {
         const { tenant, ids } = await history();

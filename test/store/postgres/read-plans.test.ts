@@ -14,6 +14,7 @@ import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import { createPool, type Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
 import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
+import { keysOfWebhookText } from "../../../src/store/postgres/replay-selection.ts";
 import {
   keptAnswersText,
   lookedToText,
@@ -149,8 +150,11 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     expect(plan).not.toMatch(growing);
   });
 
-  test("the webhooks of a filter are found by id and by URL, among all that an account ever had", async () => {
-    const plan = await planOf(webhookKeysText, 1, "wh_1");
+  test.each([
+    ["list", webhookKeysText],
+    ["replay", keysOfWebhookText],
+  ])("the webhooks of a %s are found by id and by URL, among all that an account ever had", async (_, text) => {
+    const plan = await planOf(text, 1, "wh_1");
     for (const index of ["webhook_by_id", "webhook_by_url"]) expect(plan).toContain(index);
   });
 
