@@ -3,11 +3,17 @@ import { utcMonth } from "../domain/tenant-state.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { latencyBucket } from "../store/latency.ts";
-import type { RefusalDelta, StatDelta } from "../store/stats.ts";
+import type { RefusalDelta } from "../store/stats.ts";
 import type { Store } from "../store/store.ts";
 
 /** Charts may lag by this much, and a crash loses this much of them; events and records are never affected. */
 const flushEveryMs = 1000;
+
+/**
+ * The most rows that wait while the store refuses them: those of 160 busy webhooks for an hour, some megabytes. Any further ones
+ * are lost. A store that fails half-way may count some of a second twice, which is better than losing all of it.
+ */
+const mostRefused = 10_000;
 
 const minuteMs = 60_000;
 
@@ -46,21 +52,42 @@ export function createStatRecorder({ store, clock }: Deps): StatRecorder {
   let webhooks = new Map<number, Sum>();
   let minute = 0;
   let cancel: (() => void) | null = null;
-  let finished: Sum[] = [];
+  /** Of earlier minutes, and what the store has refused, by row. */
+  let unwritten = new Map<string, Sum>();
   let refusals = new Map<string, RefusalDelta>();
 
-  const sums = () => [...accounts.values(), ...webhooks.values()];
-
   function flushSoon(): void {
-    cancel ??= clock.after(flushEveryMs, () => void flush().catch(() => {}));
+    cancel ??= clock.after(flushEveryMs, () => void flush().catch(flushSoon));
+  }
+
+  /** Ends the sums of the current minute. */
+  function close(): void {
+    for (const sum of [...accounts.values(), ...webhooks.values()]) add(sum);
+    accounts = new Map();
+    webhooks = new Map();
+  }
+
+  function add(sum: Sum): void {
+    const name = `${sum.tenantKey} ${sum.webhookKey} ${sum.minute}`;
+    const there = unwritten.get(name);
+    if (!there) {
+      unwritten.set(name, sum);
+      return;
+    }
+    for (const count of ["accepted", "delivered", "failed", "attempts"] as const) there[count] += sum[count];
+    for (const [bucket, n] of sum.latency) there.latency.set(bucket, (there.latency.get(bucket) ?? 0) + n);
+  }
+
+  function addRefusal(delta: RefusalDelta): void {
+    const name = `${delta.tenantKey} ${delta.month} ${delta.reason}`;
+    const before = refusals.get(name)?.events ?? 0;
+    refusals.set(name, { ...delta, events: before + delta.events });
   }
 
   function sumOf(tenantKey: number, webhookKey?: number): Sum {
     const now = Math.floor(clock.now() / minuteMs);
     if (now !== minute) {
-      finished.push(...sums());
-      accounts = new Map();
-      webhooks = new Map();
+      close();
       minute = now;
     }
     const [all, key] = webhookKey === undefined ? [accounts, tenantKey] : [webhooks, webhookKey];
@@ -77,13 +104,15 @@ export function createStatRecorder({ store, clock }: Deps): StatRecorder {
   async function flush(): Promise<void> {
     cancel?.();
     cancel = null;
-    const deltas: StatDelta[] = [...finished, ...sums()];
+    close();
+    const sums = [...unwritten.values()];
     const refused = [...refusals.values()];
-    accounts = new Map();
-    webhooks = new Map();
-    finished = [];
+    unwritten = new Map();
     refusals = new Map();
-    await Promise.all([deltas.length > 0 && store.addStats(deltas), refused.length > 0 && store.addRefused(refused)]);
+    await Promise.all([
+      sums.length > 0 && store.addStats(sums).catch(takeBack(sums, add, () => unwritten.size)),
+      refused.length > 0 && store.addRefused(refused).catch(takeBack(refused, addRefusal, () => refusals.size)),
+    ]);
   }
 
   return {
@@ -103,11 +132,17 @@ export function createStatRecorder({ store, clock }: Deps): StatRecorder {
     },
     refused(tenantKey, reason, events) {
       const month = utcMonth(clock.now());
-      const name = `${tenantKey} ${month} ${reason}`;
-      const before = refusals.get(name)?.events ?? 0;
-      refusals.set(name, { tenantKey, month, reason, events: before + events });
+      addRefusal({ tenantKey, month, reason, events });
       flushSoon();
     },
     flush,
   };
 }
+
+/** Adds what the store has refused again, so that the next flush writes it. */
+const takeBack =
+  <Delta>(deltas: readonly Delta[], add: (delta: Delta) => void, size: () => number) =>
+  (error: unknown): never => {
+    for (const delta of deltas) if (size() < mostRefused) add(delta);
+    throw error;
+  };
