@@ -14,6 +14,13 @@ export interface WebhookQueues {
 
 /** How many webhooks are remembered at a time; those with something pending stay in any case. */
 const maxQueues = 20_000;
+/** How many of them a sweep leaves, so that it is not needed again soon. */
+const maxLeft = 0.9 * maxQueues;
+/**
+ * If it has to leave more, the next comes when there are this many times as many. A sweep for each new webhook held up
+ * everything else for 2 ms each time while nearly all had something pending.
+ */
+const growth = 1.1;
 
 export interface WebhookQueuesOptions {
   /** Maximum concurrent attempts to one webhook from here. */
@@ -24,6 +31,7 @@ export interface WebhookQueuesOptions {
 
 export function createWebhookQueues({ webhookConcurrency, servers }: WebhookQueuesOptions): WebhookQueues {
   const queues = new Map<number, WebhookQueue>();
+  let sweepAt = maxQueues;
 
   function concurrency({ maxConcurrency }: WebhookLimits): number {
     if (maxConcurrency === null) return webhookConcurrency();
@@ -35,13 +43,11 @@ export function createWebhookQueues({ webhookConcurrency, servers }: WebhookQueu
    * answers.
    */
   function forgetIdle(): void {
-    let excess = maxQueues / 10;
     for (const [key, queue] of queues) {
-      if (excess <= 0) return;
-      if (!queue.isIdle()) continue;
-      queues.delete(key);
-      excess -= 1;
+      if (queues.size <= maxLeft) break;
+      if (queue.isIdle()) queues.delete(key);
     }
+    sweepAt = Math.max(maxQueues, growth * queues.size);
   }
 
   return {
@@ -49,7 +55,7 @@ export function createWebhookQueues({ webhookConcurrency, servers }: WebhookQueu
     of({ webhookKey, tenantKey }) {
       let queue = queues.get(webhookKey);
       if (!queue) {
-        if (queues.size >= maxQueues) forgetIdle();
+        if (queues.size >= sweepAt) forgetIdle();
         queue = createWebhookQueue(webhookKey, tenantKey, concurrency);
         queues.set(webhookKey, queue);
       }
