@@ -19,6 +19,15 @@ export class Queue<Value> {
     this.values.push(value);
   }
 
+  /** To be taken next. */
+  addFirst(value: Value): void {
+    if (this.front === 0) this.values.unshift(value);
+    else {
+      this.front -= 1;
+      this.values[this.front] = value;
+    }
+  }
+
   take(): Value | undefined {
     if (this.length === 0) return undefined;
     const value = this.values[this.front];

@@ -9,9 +9,10 @@ const all = (queue: Queue<number>) =>
   }, []);
 
 describe("a queue", () => {
-  test("does what an array does with push, shift and splice", () => {
+  test("does what an array does with push, unshift, shift and splice", () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant("add" as const), value: fc.nat(50) }),
+      fc.record({ kind: fc.constant("addFirst" as const), value: fc.nat(50) }),
       fc.record({ kind: fc.constant("take" as const), value: fc.constant(0) }),
       fc.record({ kind: fc.constant("remove" as const), value: fc.nat(50) }),
     );
@@ -23,6 +24,9 @@ describe("a queue", () => {
           if (kind === "add") {
             queue.add(value);
             model.push(value);
+          } else if (kind === "addFirst") {
+            queue.addFirst(value);
+            model.unshift(value);
           } else if (kind === "take") expect(queue.take()).toBe(model.shift());
           else {
             queue.remove(value);

@@ -112,7 +112,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     onLoaded: learn,
     onMore: expect,
     onEnd(queue) {
-      makeReady(queue);
+      makeReady(queue, ready.addFirst);
       pump();
     },
   });
@@ -121,8 +121,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   /** The table has something for this webhook, or will have at that time. */
   function expect(queue: WebhookQueue, at: number): void {
     if (queue.dueAt === null || at < queue.dueAt) queue.dueAt = at;
-    if (at <= clock.now()) makeReady(queue);
-    else alarm.set(queue, at);
+    if (at > clock.now()) alarm.set(queue, at);
+    // The end of a load makes it ready, and puts it first.
+    else if (!queue.loading) makeReady(queue);
   }
 
   /** Like `expect`, for a webhook that may have no queue yet; does nothing for one that is gone. */
@@ -130,7 +131,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (!hindsight.isOutdated(webhook)) expect(queues.of(webhook), at);
   }
 
-  function makeReady(queue: WebhookQueue): void {
+  function makeReady(queue: WebhookQueue, join = ready.add): void {
     if (queue.readyAs !== null || queue.removed || paused.has(queue.tenantKey)) return;
     if (!queue.canStart(clock.now())) {
       // Its alarm may have rung already, before the clock was set back.
@@ -139,7 +140,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
     if (pace.tokens(queue) < 1) pace.hold(queue);
     else if (webhookPace.tokens(queue) < 1) webhookPace.hold(queue);
-    else ready.add(queue);
+    else join(queue);
   }
 
   /** How many attempts may start now, under its account's rate and its own. */

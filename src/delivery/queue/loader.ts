@@ -35,8 +35,10 @@ export interface LoaderDeps {
 
 /** Deliveries claimed in one go for a webhook that answers. */
 const loadBatch = 64;
-/** The same for any other webhook, or while memory is short: the backlogs of a crowd would fill it. */
-const leastLoadBatch = 2;
+/** The same for any other webhook, or for one that answers while memory is short: the backlogs of a crowd would fill it. */
+const smallLoadBatch = 2;
+/** While memory is short, any other webhook gets what its next attempt takes; a crowd that hangs would keep the rest there. */
+const leastLoadBatch = 1;
 /** Claims under way whose size the window does not know yet. */
 const maxLargeLoads = 4;
 /** Pause after a claim failed. */
@@ -45,6 +47,12 @@ const retryMs = 1000;
 export function createLoader(deps: LoaderDeps): Loader {
   const { store, clock, log, window, hindsight, returns, tokens, isClosed, isStopping, onLoaded, onMore, onEnd } = deps;
   let underWay = 0;
+
+  function batchFor(queue: WebhookQueue): number {
+    const isProven = queue.standingAt(clock.monotonicMs()) === "proven";
+    if (window.isHalfFull) return isProven && window.hasRoom ? smallLoadBatch : leastLoadBatch;
+    return isProven && underWay <= maxLargeLoads ? loadBatch : smallLoadBatch;
+  }
 
   function keep(queue: WebhookQueue, due: readonly DueDelivery[]): void {
     // Their replay was cancelled while they were on their way.
@@ -64,10 +72,8 @@ export function createLoader(deps: LoaderDeps): Loader {
       underWay += 1;
       const { edition } = queue;
       const now = clock.now();
-      const hasMemory = !window.isHalfFull && underWay <= maxLargeLoads;
-      const most = queue.standingAt(clock.monotonicMs()) === "proven" && hasMemory ? loadBatch : leastLoadBatch;
       // What could not go out would wait in memory, taking the place of others.
-      const batch = Math.max(1, Math.min(most, tokens(queue)));
+      const batch = Math.max(1, Math.min(batchFor(queue), tokens(queue)));
       store
         .claim(queue, now, batch)
         .then(

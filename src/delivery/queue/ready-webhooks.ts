@@ -15,6 +15,11 @@ export interface ReadyWebhooks {
    */
   add(queue: WebhookQueue): void;
   /**
+   * Adds it before the others of its kind: it used its turn to read the table, and now starts what it has read. If it went
+   * behind them, a crowd would have read all that it has before its first attempt.
+   */
+  addFirst(queue: WebhookQueue): void;
+  /**
    * Takes note of what an attempt says about its webhook. One that is waiting goes on waiting among its new kind: the
    * places of one kind are not for another.
    */
@@ -106,6 +111,11 @@ export function createReadyWebhooks(clock: Clock, admission: Admission): ReadyWe
     add(queue) {
       if (queue.readyAs === null) join(queue, lineOf(queue));
       else if (queue.readyAs === "backlog" && queue.waitingFresh > 0) move(queue, "backlog", lineOf(queue));
+    },
+    addFirst(queue) {
+      if (queue.readyAs !== null) return;
+      queue.readyAs = lineOf(queue);
+      waiting[queue.readyAs].addFirst(queue);
     },
     learn(queue, answered) {
       queue.answered(answered, clock.monotonicMs());

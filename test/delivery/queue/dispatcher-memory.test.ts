@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createDispatcherWorld, deliveryOf, range } from "./dispatcher-world.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { createDispatcherWorld, deliveryOf, range, webhookOf } from "./dispatcher-world.ts";
 
 /** What of a backlog is in memory, and how much of that. */
 describe("the dispatcher", () => {
@@ -30,5 +31,25 @@ describe("the dispatcher", () => {
     await start(...webhooks);
     await whenInFlight(webhooks.length);
     expect(dispatcher.held).toBeLessThan(4 * 64 + 2 * webhooks.length);
+  });
+
+  test.each([
+    ["hangs", false],
+    ["answers", true],
+  ])("a crowd that %s is read as its attempts begin, and leaves room for what is new", async (_, answers) => {
+    const clock = createFakeClock();
+    const payload = new Uint8Array(2 ** 20);
+    const webhooks = Array.from({ length: 500 }, (_, n) => n + 1);
+    const table = webhooks.flatMap((key) => range(3, key).map((delivery) => ({ ...delivery, payload })));
+    const { dispatcher, startedKeys, endAll } = createDispatcherWorld({ clock, table });
+    await dispatcher.start();
+    const begun = answers ? table.length : webhooks.length;
+    while (startedKeys.length < begun) {
+      clock.advance(1);
+      for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
+      expect(dispatcher.held - dispatcher.inFlight).toBeLessThan(32);
+      expect(dispatcher.roomFor(webhookOf(5_000))).toBeGreaterThan(0);
+      if (answers) endAll();
+    }
   });
 });

@@ -49,6 +49,16 @@ describe("webhooks that are ready", () => {
     expect(served).toEqual([1]);
   });
 
+  test("go before the others of their kind when they have just been read from the table", () => {
+    const { ready, webhook, serve, served } = setUp();
+    for (const queue of [webhook(1, true), webhook(2), webhook(3)]) ready.add(queue);
+    const read = webhook(4);
+    ready.addFirst(read);
+    ready.addFirst(read);
+    serve();
+    expect(served).toEqual([1, 4, 2, 3]);
+  });
+
   test("have their turn alternately when they have something fresh and when they only have a backlog", () => {
     const { ready, webhook, serve, served } = setUp();
     const backlogs = [1, 2, 3, 4].map((key) => webhook(key, true));
