@@ -36,7 +36,7 @@ function setUp() {
   return { heed, done };
 }
 
-const slow = { webhookKey: 4, paused: false, rateLimit: 5, maxConcurrency: 1 };
+const slow = { webhookKey: 4, paused: false, resumes: false, rateLimit: 5, maxConcurrency: 1 };
 const tenant = { tenantKey: 7, tenantId: "t7" };
 
 const rows: readonly [Change, readonly string[]][] = [

@@ -49,16 +49,25 @@ export interface WebhookStands {
 /** The settings that the queue of a webhook follows from now on. */
 export interface ThrottledWebhook extends Throttle {
   readonly webhookKey: number;
+  /** It was paused until now. */
+  readonly resumes: boolean;
+}
+
+/** A webhook and what it was before. */
+export interface ChangedWebhook {
+  readonly before: Webhook;
+  readonly after: Webhook;
 }
 
 /** The queues of these webhooks follow new settings from now on. */
-export const throttled = (webhooks: readonly Webhook[]) =>
+export const throttled = (webhooks: readonly ChangedWebhook[]) =>
   ({
     kind: "webhooks_throttled",
-    webhooks: webhooks.map((webhook) => ({
-      webhookKey: webhook.key,
-      paused: webhook.paused,
-      ...limitsOf(webhook),
+    webhooks: webhooks.map(({ before, after }) => ({
+      webhookKey: after.key,
+      paused: after.paused,
+      resumes: before.paused && !after.paused,
+      ...limitsOf(after),
     })),
   }) as const;
 

@@ -1,3 +1,4 @@
+import type { ChangedWebhook } from "./change.ts";
 import { DomainError, invalidField } from "./errors.ts";
 import { accountGone } from "./standing.ts";
 import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
@@ -38,7 +39,7 @@ export type WebhookListChange =
       /** Of those, the ones whose rows are deleted. */
       readonly forgotten: readonly number[];
       /** Those that stay but whose queues follow new settings, or whose deliveries carry something else. */
-      readonly throttled: readonly RegisteredWebhook[];
+      readonly throttled: readonly ChangedWebhook[];
       /** Those that stay and are no longer ordered. */
       readonly unordered: readonly number[];
     }
@@ -68,7 +69,7 @@ export function replaceWebhooks(
   const urls = new Set(wanted.map(({ url }) => url));
   const endsOrder = new Set(wanted.flatMap(({ url, ordered }) => (ordered === false ? [url] : [])));
   const leaving = webhooks.filter(({ url }) => !urls.has(url));
-  const throttled: RegisteredWebhook[] = [];
+  const throttled: ChangedWebhook[] = [];
   return {
     kind: "replaced",
     list: wanted.map((entry) => {
@@ -76,7 +77,7 @@ export function replaceWebhooks(
       const before = registered.get(entry.url);
       if (!before) return { ...usualSettings, ...newStanding, ...entry };
       const stays = { ...before, ...wishes };
-      if (!isDeliveredAlike(before, stays)) throttled.push(stays);
+      if (!isDeliveredAlike(before, stays)) throttled.push({ before, after: stays });
       return stays;
     }),
     throttled,

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
-import { changesOf } from "../../src/domain/change.ts";
+import { changesOf, throttled } from "../../src/domain/change.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { tenantOf } from "../support/billing-factory.ts";
+import { registered } from "../support/tenant-state.ts";
 
 type Row = readonly [string, before: Partial<Tenant>, after: Partial<Tenant>, kinds: readonly string[]];
 
@@ -31,4 +32,16 @@ test.each(rows)("of an account: %s", (_, before, after, kinds) => {
     changes.map((change) => (change.kind === "plan_changed" ? `plan_changed ${change.tier}` : change.kind)),
   ).toEqual([...kinds]);
   for (const change of changes) expect(change).toMatchObject({ tenantKey: 1, tenantId: "t1" });
+});
+
+test.each([
+  [true, false, true],
+  [true, true, false],
+  [false, true, false],
+  [false, false, false],
+])("a webhook that was paused (%p) and is now (%p) resumes: %p", (was, is, resumes) => {
+  const [before, after] = [registered(1, { paused: was }), registered(1, { paused: is, rateLimit: 5 })];
+  expect(throttled([{ before, after }]).webhooks).toEqual([
+    { webhookKey: 1, paused: is, resumes, rateLimit: 5, maxConcurrency: null },
+  ]);
 });

@@ -53,7 +53,7 @@ describe("a list of webhooks that replaces the one before", () => {
       "says which queues go by something else",
       [a, b],
       [paused, entry(2, "B")],
-      { throttled: [{ ...a, paused: true }] },
+      { throttled: [{ before: a, after: { ...a, paused: true } }] },
     ],
     ["says so of none that are as they were", [slow], [{ ...entry(1), rateLimit: 5 }, paused2], { throttled: [] }],
     ["has its own order", [a, b], [entry(2), entry(1)], { list: [b, a], removed: [], forgotten: [] }],

@@ -403,10 +403,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
 
     throttle(tenantKey, webhooks) {
-      for (const { webhookKey, paused: isPaused, ...limits } of webhooks) {
-        const known = queues.get(webhookKey);
+      for (const { webhookKey, paused: isPaused, resumes, ...limits } of webhooks) {
         const queue = queues.of({ tenantKey, webhookKey });
-        const goesOn = !isPaused && (!known || known.paused);
         queue.paused = isPaused;
         if (queue.limits.rateLimit !== limits.rateLimit) webhookPace.renew(queue);
         queue.limits = limitsOf(limits);
@@ -414,7 +412,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         queue.edition += 1;
         queue.tableUntil = clock.monotonicMs() + offerMs;
         drop([queue]);
-        if (goesOn) queue.drains = true;
+        if (resumes) queue.drains = true;
         if (!isPaused) expect(queue, already);
       }
       pump();

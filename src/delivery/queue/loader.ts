@@ -68,6 +68,7 @@ export function createLoader(deps: LoaderDeps): Loader {
   return {
     load(queue) {
       queue.loading = true;
+      queue.isLoadPostponed = false;
       queue.dueAt = null;
       underWay += 1;
       const { edition } = queue;
@@ -85,6 +86,7 @@ export function createLoader(deps: LoaderDeps): Loader {
           },
           (error: unknown) => {
             log.write(failureLevel(error, isStopping()), "delivery.load_failed", { error: messageOf(error) });
+            queue.isLoadPostponed = true;
             onMore(queue, now + retryMs);
           },
         )

@@ -14,6 +14,8 @@ export interface WebhookQueue {
   alarmAt: number | null;
   /** A claim is under way. */
   loading: boolean;
+  /** The last claim failed, and the next is yet to come. */
+  isLoadPostponed: boolean;
   /** The line in which it waits while it is ready; set by `ready-webhooks.ts`. */
   readyAs: Line | null;
   /** It waits for its account's next tokens; set by `account-pace.ts`. */
@@ -92,6 +94,7 @@ export function createWebhookQueue(
     dueAt: null,
     alarmAt: null,
     loading: false,
+    isLoadPostponed: false,
     readyAs: null,
     isHeld: false,
     tier: null,
@@ -121,7 +124,7 @@ export function createWebhookQueue(
     wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,
     hasMore: (now) => queue.waiting > 0 || queue.loading || (queue.dueAt !== null && queue.dueAt <= now),
     isDraining(now) {
-      queue.drains &&= queue.hasMore(now);
+      queue.drains &&= queue.isLoadPostponed || queue.hasMore(now);
       return queue.drains;
     },
     addFresh: (delivery) => void fresh.push(delivery),

@@ -113,12 +113,15 @@ export function changesContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a, b] });
         const [first] = await world.store.webhooks(tenant.key);
         await world.setUrls(tenant, { url: a, paused: true, rateLimit: 5, maxConcurrency: 2 }, { url: b, name: "B" });
-        const throttle = { paused: true, rateLimit: 5, maxConcurrency: 2 };
+        const throttle = { paused: true, resumes: false, rateLimit: 5, maxConcurrency: 2 };
         expect(told).toMatchObject([
           { kind: "webhooks_throttled", webhooks: [{ webhookKey: first?.key, ...throttle }] },
         ]);
         await world.setUrls(tenant, a, b);
         expect(told).toHaveLength(1);
+        await world.setUrls(tenant, { url: a, paused: false }, b);
+        const resumed = { ...throttle, paused: false, resumes: true };
+        expect(told[1]).toMatchObject({ webhooks: [{ webhookKey: first?.key, ...resumed }] });
       });
 
       test("say how a webhook stands, whenever that is another", async () => {

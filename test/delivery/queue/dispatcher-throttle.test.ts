@@ -6,7 +6,7 @@ import { createDispatcherWorld, deliveryOf, range, settled, webhookOf } from "./
 
 const { eventTypes: _, ...usual } = usualSettings;
 const pause = (dispatcher: Dispatcher, webhookKey: number, paused = true) =>
-  dispatcher.throttle(webhookKey, [{ ...usual, webhookKey, paused }]);
+  dispatcher.throttle(webhookKey, [{ ...usual, webhookKey, paused, resumes: !paused }]);
 
 describe("to a webhook that its tenant has paused", () => {
   test("nothing starts and nothing is held; one in flight goes on, and so do other webhooks", async () => {
@@ -83,6 +83,41 @@ describe("to a webhook that its tenant has paused", () => {
     expect(dispatcher.roomFor(webhookOf(1))).toBeGreaterThan(0);
   });
 
+  test("what has waited goes out first also when the pause began before a restart", async () => {
+    const clock = createFakeClock();
+    const { dispatcher, pending, whenInFlight } = createDispatcherWorld({ concurrency: 1, clock });
+    await dispatcher.start();
+    // A replay queues something for it; the table gives out nothing of a paused webhook.
+    dispatcher.wake([webhookOf(1)]);
+    await dispatcher.whenIdle();
+    for (const delivery of range(70, 1)) pending.set(delivery.deliveryKey, delivery);
+    pause(dispatcher, 1, false);
+    await whenInFlight(1);
+    clock.advance(15_000);
+    expect(dispatcher.roomFor(webhookOf(1))).toBe(0);
+  });
+
+  test("what has waited goes out first also when the table cannot be read for a while", async () => {
+    const clock = createFakeClock();
+    let isAway = true;
+    const onLoad = () => {
+      if (isAway) throw new Error("away");
+    };
+    const { dispatcher, whenInFlight } = createDispatcherWorld({ clock, table: range(70, 1), onLoad });
+    pause(dispatcher, 1);
+    await dispatcher.start();
+    pause(dispatcher, 1, false);
+    for (let second = 1; second <= 20; second += 1) {
+      clock.advance(1_000);
+      for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
+      expect(dispatcher.roomFor(webhookOf(1))).toBe(0);
+    }
+    isAway = false;
+    clock.advance(1_000);
+    await whenInFlight(1);
+    expect(dispatcher.roomFor(webhookOf(1))).toBe(0);
+  });
+
   test("nothing goes out when its account goes on, and what is due goes out when it does", async () => {
     const world = createDispatcherWorld({ table: range(2, 5) });
     const { dispatcher, startedKeys, whenInFlight, endAll } = world;
@@ -102,7 +137,7 @@ describe("to a webhook that its tenant has paused", () => {
 
 describe("what waits for a webhook whose settings change", () => {
   const changeTo = (dispatcher: Dispatcher, webhookKey: number) =>
-    dispatcher.throttle(webhookKey, [{ ...usual, webhookKey }]);
+    dispatcher.throttle(webhookKey, [{ ...usual, webhookKey, resumes: false }]);
 
   test("is read again: it carries what held before", async () => {
     const { dispatcher, start, inFlight, pending, owned, endAll, whenInFlight } = createDispatcherWorld({

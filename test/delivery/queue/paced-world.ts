@@ -85,7 +85,9 @@ export function createPacedWorld({ servers = 1 }: { servers?: number } = {}) {
     },
     setLimits(webhookKey: number, given: Partial<WebhookLimits>) {
       limits.set(webhookKey, { ...noLimits, ...given });
-      dispatcher.throttle(accountOf(webhookKey), [{ webhookKey, paused: false, ...limitsOfWebhook(webhookKey) }]);
+      dispatcher.throttle(accountOf(webhookKey), [
+        { webhookKey, paused: false, resumes: false, ...limitsOfWebhook(webhookKey) },
+      ]);
     },
     /** Most attempts to it that were under way at once. */
     mostAtOnce: (webhookKey: number) => most.get(webhookKey) ?? 0,
