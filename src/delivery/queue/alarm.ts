@@ -4,7 +4,10 @@ import type { WebhookQueue } from "./webhook-queue.ts";
 
 /** Wakes webhooks when the table has something due for them: one timer for all, set for whichever comes first. */
 export interface Alarm {
-  /** This webhook is due at a future time. Only its earliest time is kept, so memory grows only with the number of webhooks. */
+  /**
+   * This webhook is due at a future time. Nothing is added if an earlier time is set already: when that comes, the rest is set
+   * again. Later times stay set, so that nearer ones coming and going before them leave nothing behind.
+   */
   set(queue: WebhookQueue, at: number): void;
   /** Sets the timer, no later than `atLatest` if something else waits for that. */
   arm(atLatest: number | null): void;
@@ -28,8 +31,9 @@ export function createAlarm({ clock, onDue, onRing }: AlarmOptions): Alarm {
   let armedFor = Number.POSITIVE_INFINITY;
 
   function set(queue: WebhookQueue, at: number): void {
-    if (queue.alarmAt !== null && queue.alarmAt <= at) return;
-    queue.alarmAt = at;
+    const next = queue.alarms.at(-1);
+    if (next !== undefined && next <= at) return;
+    queue.alarms.push(at);
     timeline.add(at, queue);
   }
 
@@ -37,12 +41,9 @@ export function createAlarm({ clock, onDue, onRing }: AlarmOptions): Alarm {
     cancel = null;
     armedFor = Number.POSITIVE_INFINITY;
     for (;;) {
-      const next = timeline.takeDue(clock.now());
-      if (!next) break;
-      const { at, item: queue } = next;
-      // An earlier time was set in the meantime, and has already been reported.
-      if (queue.alarmAt !== at) continue;
-      queue.alarmAt = null;
+      const queue = timeline.takeDue(clock.now())?.item;
+      if (!queue) break;
+      queue.alarms.pop();
       if (queue.dueAt !== null && queue.dueAt > clock.now()) set(queue, queue.dueAt);
       else onDue(queue);
     }

@@ -10,8 +10,8 @@ export interface WebhookQueue {
   readonly tenantKey: number;
   /** When the table has, or will have, something for it that can be claimed; null: nothing is known of. */
   dueAt: number | null;
-  /** The earliest time for which it is in the alarm; null: it is not. */
-  alarmAt: number | null;
+  /** The times for which it is in the alarm, the earliest last; set by `alarm.ts`. */
+  readonly alarms: number[];
   /** A claim is under way. */
   loading: boolean;
   /** The last claim failed, and the next is yet to come. */
@@ -92,7 +92,7 @@ export function createWebhookQueue(
     webhookKey,
     tenantKey,
     dueAt: null,
-    alarmAt: null,
+    alarms: [],
     loading: false,
     isLoadPostponed: false,
     readyAs: null,

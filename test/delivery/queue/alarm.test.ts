@@ -45,6 +45,28 @@ describe("the alarm", () => {
     expect(rung).toEqual([1]);
   });
 
+  test("has what is far in the future only once, however often something nearer comes before it", () => {
+    const { clock, rung, alarm } = setUp();
+    const queue = createWebhookQueue(1, 1, () => 16);
+    const due = (at: number) => {
+      queue.dueAt = at;
+      alarm.set(queue, at);
+      alarm.arm(null);
+    };
+    const far = clock.now() + 36_000_000;
+    due(far);
+    for (let n = 1; n <= 100; n += 1) {
+      due(clock.now() + 5_000);
+      clock.advance(5_000);
+      due(far);
+      expect(queue.alarms).toEqual([far]);
+    }
+    expect(rung).toHaveLength(100);
+    clock.advance(far - clock.now());
+    // A time that was in twice would ring twice.
+    expect([rung.length, queue.alarms]).toEqual([101, []]);
+  });
+
   test("notices within a minute that the clock was set ahead", () => {
     const { clock, rung, due } = setUp();
     due(1, 36_000_000);
