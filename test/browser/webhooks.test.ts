@@ -140,6 +140,8 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
       await seeText(page, "Removed when you save.");
       await seeText(page, "2 deliveries waiting for it will fail.");
       await browser.inspect(page, "webhooks-removed");
+      await account.ingest({ n: 3 });
+      await seeText(page, "3 deliveries waiting for it will fail.");
       await press(page, "Undo, keep Shop");
       await page.getByText("Not saved yet").waitFor({ state: "detached" });
 

@@ -2,7 +2,10 @@ import { call } from "../api/client.ts";
 import type { EventPage, Webhook } from "../api/types.ts";
 import { count } from "../format/number.ts";
 import { withoutQuery } from "../format/shorten.ts";
+import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
+
+const recountEveryMs = 1_000;
 
 /**
  * What removing a webhook does to the records waiting for it (rules, section 7): they fail, and registering it again does
@@ -12,6 +15,7 @@ export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: stri
   const waiting = useLoaded(webhook.id, (signal) =>
     call<EventPage>("/v1/events/state/PENDING", { query: { webhook: webhook.id, size: 1, payload: false }, signal }),
   );
+  useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], recountEveryMs, waiting.reload);
   const n = waiting.data?.total;
   return (
     <p class={n === 0 ? "notice" : "notice warn"}>
