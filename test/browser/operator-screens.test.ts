@@ -159,6 +159,22 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     await seeHeading(page, "Made here");
   });
 
+  test("a password that is being reset is shown although the dialog was closed", async () => {
+    const { id } = await newAccount("Hasty");
+    const page = await open("desktop", `accounts/${id}`);
+    const cancelled = Promise.withResolvers<void>();
+    await page.route("**/reset-password", async (route) => {
+      await cancelled.promise;
+      await route.continue();
+    });
+    await press(page, "Reset the password …");
+    await press(page.getByRole("dialog"), "Reset the password");
+    await press(page.getByRole("dialog"), "Cancel");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    cancelled.resolve();
+    await seeHeading(page, "New password of Hasty");
+  });
+
   test.each(sizes)("a backup is made and verified, on %s", async (size) => {
     const page = await open(size, "backups");
     await press(page, "Back up now");

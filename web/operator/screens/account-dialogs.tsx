@@ -5,7 +5,6 @@ import { Field } from "../../parts/field.tsx";
 import { say } from "../../parts/said.tsx";
 import { ask } from "../api/session.ts";
 import type { Account } from "../api/types.ts";
-import { ShownOnce } from "./once.tsx";
 
 interface Asking {
   of: Account;
@@ -33,21 +32,16 @@ export function Suspend({ of: account, onClose, onDone }: Asking & { onDone(text
   );
 }
 
-export function ResetPassword({ of: account, onClose, onCancel }: Asking & { onCancel(): void }) {
+/** @param onReset is called even if the dialog was closed meanwhile: the server tells the new password only once */
+export function ResetPassword({ of: account, onClose, onReset }: Asking & { onReset(password: string): void }) {
   const [endsKeys, setEndsKeys] = useState(false);
-  const [password, setPassword] = useState<string | null>(null);
   const reset = async () => {
     const body = { end_keys: endsKeys };
     const path = `/operator/tenants/${account.tenant_id}/reset-password`;
-    setPassword((await ask<{ password: string }>(path, { method: "POST", body })).password);
+    onReset((await ask<{ password: string }>(path, { method: "POST", body })).password);
   };
-  if (password !== null) {
-    return (
-      <ShownOnce title={`New password of ${account.tenant_name}`} what="password" secret={password} onClose={onClose} />
-    );
-  }
   return (
-    <Dialog title={`Reset the password of ${account.tenant_name}?`} onClose={onCancel}>
+    <Dialog title={`Reset the password of ${account.tenant_name}?`} onClose={onClose}>
       <p>Its password stops working and all of its sessions end. You get a new password to hand over.</p>
       <label class="check">
         <input
@@ -58,7 +52,7 @@ export function ResetPassword({ of: account, onClose, onCancel }: Asking & { onC
         Replace its API keys and its signing secret, too: somebody else may have read them
       </label>
       <div class="buttons">
-        <Button onClick={onCancel}>Cancel</Button>
+        <Button onClick={onClose}>Cancel</Button>
         <Button kind="danger" onClick={reset}>
           Reset the password
         </Button>

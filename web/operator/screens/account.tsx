@@ -14,6 +14,7 @@ import type { AccountDetail } from "../api/types.ts";
 import { DeleteAccount, ResetPassword, Suspend } from "./account-dialogs.tsx";
 import { AuditList } from "./audit-list.tsx";
 import { Limits } from "./limits.tsx";
+import { ShownOnce } from "./once.tsx";
 import { Standing } from "./standing-badge.tsx";
 import { tiers } from "./tiers.ts";
 
@@ -23,6 +24,7 @@ type Asked = "suspend" | "password" | "delete" | null;
 export function AccountScreen({ id }: { id: string }) {
   const loaded = useLoaded(`account ${id}`, (signal) => ask<AccountDetail>(`/operator/tenants/${id}`, { signal }));
   const [asked, setAsked] = useState<Asked>(null);
+  const [newPassword, setNewPassword] = useState<string | null>(null);
   /** A counter that makes the audit log reload. */
   const [acts, setActs] = useState(0);
   const done = (text: string) => {
@@ -81,8 +83,22 @@ export function AccountScreen({ id }: { id: string }) {
             {asked === "password" && (
               <ResetPassword
                 of={account}
-                onClose={() => done("Every session of it has ended.")}
-                onCancel={() => setAsked(null)}
+                onClose={() => setAsked(null)}
+                onReset={(password) => {
+                  setAsked(null);
+                  setNewPassword(password);
+                }}
+              />
+            )}
+            {newPassword !== null && (
+              <ShownOnce
+                title={`New password of ${account.tenant_name}`}
+                what="password"
+                secret={newPassword}
+                onClose={() => {
+                  setNewPassword(null);
+                  done("Every session of it has ended.");
+                }}
               />
             )}
             {asked === "delete" && <DeleteAccount of={account} onClose={() => setAsked(null)} />}

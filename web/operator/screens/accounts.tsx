@@ -11,7 +11,8 @@ import { useFragment } from "../api/fragment.ts";
 import { ask } from "../api/session.ts";
 import type { Account } from "../api/types.ts";
 import { AccountScreen } from "./account.tsx";
-import { CreateAccount } from "./create-account.tsx";
+import { CreateAccount, type Created } from "./create-account.tsx";
+import { ShownOnce } from "./once.tsx";
 import { Pager } from "./pager.tsx";
 import { Standing } from "./standing-badge.tsx";
 import { Table } from "./table.tsx";
@@ -29,6 +30,7 @@ function List() {
   const [typed, setTyped] = useState("");
   const [search, setSearch] = useState({ q: "", page: 0 });
   const [isCreating, setCreating] = useState(false);
+  const [created, setCreated] = useState<Created | null>(null);
   const { q, page } = search;
   const list = useLoaded(`accounts ${q} ${page}`, (signal) =>
     ask<{ tenants: Account[]; total: number }>("/operator/tenants", { signal, query: { q, page, size: perPage } }),
@@ -93,7 +95,26 @@ function List() {
           </Shown>
         </Panel>
       </div>
-      {isCreating && <CreateAccount onClose={() => setCreating(false)} onCreated={list.reload} />}
+      {isCreating && (
+        <CreateAccount
+          onClose={() => setCreating(false)}
+          onCreated={(account) => {
+            setCreating(false);
+            setCreated(account);
+            list.reload();
+          }}
+        />
+      )}
+      {created && (
+        <ShownOnce
+          title={`Password of ${created.name}`}
+          what="password"
+          secret={created.password}
+          onClose={() => {
+            location.hash = `#accounts/${created.tenant_id}`;
+          }}
+        />
+      )}
     </>
   );
 }

@@ -5,20 +5,19 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { Choice, Field } from "../../parts/field.tsx";
 import { readForm } from "../../parts/form.ts";
 import { ask } from "../api/session.ts";
-import { ShownOnce } from "./once.tsx";
 import { tiers } from "./tiers.ts";
 
-interface Created {
+export interface Created {
   readonly tenant_id: string;
   readonly name: string;
   readonly password: string;
 }
 
-export function CreateAccount({ onClose, onCreated }: { onClose(): void; onCreated(): void }) {
+/** @param onCreated is called even if the dialog was closed meanwhile: the server tells the password only once */
+export function CreateAccount({ onClose, onCreated }: { onClose(): void; onCreated(account: Created): void }) {
   const form = useRef<HTMLFormElement>(null);
   const [tier, setTier] = useState("free");
   const [refusal, setRefusal] = useState<ApiError | null>(null);
-  const [created, setCreated] = useState<Created | null>(null);
   const [isBusy, setBusy] = useState(false);
 
   async function create(event: SubmitEvent): Promise<void> {
@@ -28,8 +27,7 @@ export function CreateAccount({ onClose, onCreated }: { onClose(): void; onCreat
     const { name = "", email = "" } = readForm(form.current);
     try {
       const body = { tier, ...(name && { name }), ...(email && { email }) };
-      setCreated(await ask<Created>("/operator/tenants", { method: "POST", body }));
-      onCreated();
+      onCreated(await ask<Created>("/operator/tenants", { method: "POST", body }));
     } catch (error) {
       setRefusal(error instanceof ApiError ? error : new ApiError(String(error), 0, "", null));
     } finally {
@@ -37,14 +35,6 @@ export function CreateAccount({ onClose, onCreated }: { onClose(): void; onCreat
     }
   }
 
-  if (created) {
-    const { name, tenant_id, password } = created;
-    const leave = () => {
-      onClose();
-      location.hash = `#accounts/${tenant_id}`;
-    };
-    return <ShownOnce title={`Password of ${name}`} what="password" secret={password} onClose={leave} />;
-  }
   const wrong = (field: string) => (refusal?.broken?.field === field ? refusal.message : null);
   return (
     <Dialog title="Create an account" onClose={onClose}>
