@@ -48,7 +48,7 @@ export function EventPage() {
   /** Webhooks that have acknowledged an event get it a second time only if the user says so. */
   async function askOrReplay(): Promise<void> {
     // The list may have changed since the page was opened.
-    const receivers = receiversOf(await readWebhooks());
+    const receivers = receiversOf(await readWebhooks(), first?.eventType ?? null);
     if (receiversIn("DELIVERED", event.data?.records ?? [], receivers).length > 0) setAsked(receivers);
     else await replay();
   }

@@ -6,8 +6,9 @@ import type { Replay } from "../api/types.ts";
 import { count } from "../format/number.ts";
 import { Button, LinkButton } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
-import { Icon, type IconName } from "./icon.tsx";
+import { Icon } from "./icon.tsx";
 import { hasEnded } from "./replay-groups.ts";
+import { lookOf } from "./replay-look.ts";
 import { say } from "./said.tsx";
 import { Shares } from "./shares.tsx";
 import { Skeleton } from "./states.tsx";
@@ -22,20 +23,6 @@ const kindWords: Readonly<Record<string, string>> = {
 
 /** A narrowed selection is not "all". */
 const narrowedKind = (kind: string): string => (kind === "all" ? "Events" : (kindWords[kind] ?? kind));
-
-const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word: string }>> = {
-  waiting: { tone: "waiting", icon: "wait", word: "Waiting for its turn" },
-  running: { tone: "running", icon: "replays", word: "Running" },
-  completed: { tone: "delivered", icon: "check", word: "Completed" },
-  cancelled: { tone: "", icon: "cross", word: "Cancelled" },
-};
-
-/** A replay that has finished without everything arriving is not a success. */
-function failedLook({ status, delivered, failed }: Replay): { tone: string; icon: IconName; word: string } | null {
-  if (status !== "completed" || failed === 0) return null;
-  if (delivered === 0) return { tone: "failed", icon: "cross", word: "All failed" };
-  return { tone: "failed", icon: "warn", word: "Some failed" };
-}
 
 export function ReplayRow({
   replay,
@@ -60,7 +47,6 @@ export function ReplayRow({
   const {
     kind,
     replayGroupId,
-    status,
     selected,
     delivered,
     failed,
@@ -74,7 +60,7 @@ export function ReplayRow({
   useEffect(() => {
     if (isMarked) row.current?.scrollIntoView({ block: "center" });
   }, [isMarked]);
-  const look = failedLook(replay) ?? statusLooks[status] ?? { tone: "", icon: "wait" as IconName, word: status };
+  const look = lookOf(replay);
   const open = queued - delivered - failed - superseded;
   return (
     <li ref={row} class={`replay ${isMarked ? "is-marked" : ""}`}>
@@ -126,7 +112,10 @@ export function ReplayRow({
           </span>
         )}
         {skipped > 0 && (
-          <span class="soft" title="Their webhook was removed and no other is registered, or the payload was erased.">
+          <span
+            class="soft"
+            title="Their webhook was removed, is disabled or does not take this type of event, or the payload was erased."
+          >
             {count(skipped)} skipped
           </span>
         )}

@@ -1,19 +1,33 @@
 import type { Webhook } from "../../api/types.ts";
 import type { ListedRecord } from "./record.ts";
 
-/** The webhooks that a replay may deliver to: it passes over a disabled one. */
-export const receiversOf = (webhooks: readonly Webhook[]): Webhook[] =>
-  webhooks.filter(({ state }) => state !== "disabled");
+/** The webhooks to which a replay delivers an event of this type: it passes over the others (rules, section 14). */
+export const receiversOf = (webhooks: readonly Webhook[], eventType: string | null): Webhook[] =>
+  webhooks.filter((webhook) => receives(webhook, eventType));
+
+const receives = ({ state, event_types = null }: Webhook, eventType: string | null): boolean =>
+  state !== "disabled" && takes(event_types, eventType);
+
+/** As the server decides it. */
+export function takes(patterns: readonly string[] | null, type: string | null): boolean {
+  if (patterns === null) return !type?.startsWith("postrider.");
+  return patterns.some((one) => (one.endsWith(".*") ? type?.startsWith(one.slice(0, -1)) : one === type));
+}
 
 /**
- * URLs of the receivers for which some of these records are in that state. A record of a removed webhook stays, but a
- * replay sends nothing there.
+ * URLs of the webhooks to which a replay delivers records that are in that state. A record of a removed webhook stays, but
+ * a replay sends nothing there.
  */
 export const receiversIn = (
   state: "DELIVERED" | "FAILED",
-  records: readonly Pick<ListedRecord, "state" | "targetWebhook">[],
-  receivers: readonly Webhook[],
+  records: readonly Pick<ListedRecord, "state" | "targetWebhook" | "eventType">[],
+  webhooks: readonly Webhook[],
 ): string[] =>
-  receivers
-    .map(({ url }) => url)
-    .filter((url) => records.some((record) => record.state === state && record.targetWebhook === url));
+  webhooks
+    .filter((webhook) =>
+      records.some(
+        (record) =>
+          record.state === state && record.targetWebhook === webhook.url && receives(webhook, record.eventType),
+      ),
+    )
+    .map(({ url }) => url);

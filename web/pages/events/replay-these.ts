@@ -3,7 +3,7 @@ import { mostUnasked } from "../../format/kept.ts";
 import { count } from "../../format/number.ts";
 import { webhookInWords } from "./chips.ts";
 import { type Filter, fieldsOf, isChoosing, urlOf } from "./filter.ts";
-import { receiversIn, receiversOf } from "./receivers.ts";
+import { receiversIn } from "./receivers.ts";
 import { deliveriesInWords, type Listed, type ListedRecord } from "./record.ts";
 
 /** A replay of exactly what a list shows: never wider. */
@@ -105,13 +105,13 @@ export const includesDelivered = (
 
 /** Which webhooks would get some of these deliveries a second time, as a sentence; "": none. */
 export function againInWords(records: readonly ListedRecord[], webhooks: readonly Webhook[]): string {
-  const urls = receiversIn("DELIVERED", records, receiversOf(webhooks));
+  const urls = receiversIn("DELIVERED", records, webhooks);
   if (urls.length === 0) return "";
   const names = namesInWords(urls.map((url) => webhookInWords(url, webhooks)));
   if (records.every(({ eventId }) => eventId === records[0]?.eventId)) {
     return `${names} acknowledged the event already, and would get it again.`;
   }
-  const n = records.filter(({ state, targetWebhook }) => state === "DELIVERED" && urls.includes(targetWebhook)).length;
+  const n = records.filter((record) => receiversIn("DELIVERED", [record], webhooks).length > 0).length;
   if (n === 1) return `1 of them was acknowledged already, and ${names} would get it again.`;
   return `${n === records.length ? "All" : count(n)} of them were acknowledged already, and ${names} would get them again.`;
 }

@@ -138,6 +138,16 @@ describe("who would get something again is said", () => {
     expect(againInWords(listed, [shop, books])).toBe(words);
   });
 
+  test("and not of one that no longer takes the type", () => {
+    const refunds = { ...books, event_types: ["refund.*"] };
+    const refund = { ...delivered(refunds, 1), eventType: "refund.made" };
+    const order = { ...delivered(refunds, 2), eventType: "order.paid" };
+    expect(againInWords([order], [shop, refunds])).toBe("");
+    expect(againInWords([refund, order], [shop, refunds])).toBe(
+      "1 of them was acknowledged already, and Books would get it again.",
+    );
+  });
+
   test("before a page is replayed", () => {
     const records = [delivered(shop, 1), failed(books, 2)];
     expect(replayTheseOf(given({ q: "ada" }), { ...listed, total: 2, records }, [shop, books])).toMatchObject({
