@@ -93,7 +93,8 @@ export function rebase(draft: Draft, registered: readonly Webhook[]): Draft {
   const known = new Set(draft.flatMap(({ saved }) => saved?.id ?? []));
   const kept = draft.flatMap((row): DraftRow[] => {
     const saved = registered.find(({ id }) => id === row.saved?.id);
-    if (saved) return [isEdited(row) ? { ...row, saved } : toRow(saved)];
+    // Its id stands for its URL, so only the name can be another one.
+    if (saved) return [{ ...row, saved, name: row.name === row.saved?.name ? saved.name : row.name }];
     // Saved in the meantime, in this tab or in another.
     if (registered.some(({ url, id }) => url === row.url.trim() && !known.has(id))) return [];
     return row.isRemoved || !isEdited(row) ? [] : [{ ...row, saved: null }];
@@ -106,6 +107,18 @@ export interface Fault {
   readonly key: string;
   readonly field: "url" | "name";
   readonly message: string;
+}
+
+/**
+ * The edited row, if any, whose webhook somebody else has removed since the draft was shown: to save it would register the
+ * webhook anew.
+ */
+export function findRemoved(draft: Draft, rebased: Draft): Fault | null {
+  const wasSaved = new Set(draft.filter(({ saved }) => saved !== null).map(({ key }) => key));
+  const row = rebased.find(({ key, saved }) => saved === null && wasSaved.has(key));
+  if (!row) return null;
+  const message = "Somebody else has just removed this webhook. Save again to register it anew.";
+  return { key: row.key, field: "url", message };
 }
 
 /** The row that a refusal of the list is about: the server names an entry by its position in what was sent. */

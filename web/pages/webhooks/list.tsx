@@ -15,6 +15,7 @@ import {
   editRow,
   type Fault,
   findFault,
+  findRemoved,
   keptRows,
   leavingWebhooks,
   rebase,
@@ -73,7 +74,10 @@ export function WebhookList({
     try {
       const saved = await changeWebhooks((now) => {
         sent = rebase(rows, now);
-        return toEntries(sent);
+        const removed = findRemoved(rows, sent);
+        if (removed === null) return toEntries(sent);
+        onSaved([...now]);
+        throw new ApiError(removed.message, 404, "webhook_not_found", null);
       });
       onSaved(saved);
       // What was changed in the meantime stays.
@@ -81,7 +85,7 @@ export function WebhookList({
       say("Webhooks saved.");
     } catch (error) {
       const message = error instanceof ApiError ? error.message : String(error);
-      const fault = error instanceof ApiError ? findFault(error, sent) : null;
+      const fault = findRemoved(rows, sent) ?? (error instanceof ApiError ? findFault(error, sent) : null);
       setRefused({ message, fault });
       if (fault) focusOn(`input[name="${fault.field}-${fault.key}"]`);
     } finally {

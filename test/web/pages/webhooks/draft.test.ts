@@ -5,6 +5,7 @@ import {
   type Draft,
   editRow,
   findFault,
+  findRemoved,
   leavingWebhooks,
   rebase,
   removeRow,
@@ -107,6 +108,25 @@ describe("the list, when somebody else has saved it meanwhile", () => {
       `${shop.url} My shop`,
       `${books.url} Books`,
     ]);
+  });
+
+  test("follows a name that others gave where only the URL was edited, and keeps one that was edited", () => {
+    const moved = editRow(edited, books.id, { url: "https://b.example" });
+    const rebased = rebase(moved, [
+      { ...shop, name: "Store" },
+      { ...books, name: "Books" },
+    ]);
+    expect(urlsOf(rebased)).toEqual([`${shop.url} My shop`, "https://b.example Books"]);
+  });
+
+  test("is not saved unasked with an edited webhook that others removed", () => {
+    const rebased = rebase(edited, [books]);
+    expect(findRemoved(edited, rebased)).toMatchObject({ key: shop.id, field: "url" });
+    // It was shown as one that is added.
+    expect(findRemoved(rebased, rebase(rebased, [books]))).toBeNull();
+    expect(findRemoved(edited, rebase(edited, registered))).toBeNull();
+    const added = addRow(toDraft([books]), "new-1", "https://new.example", "");
+    expect(findRemoved(added, rebase(added, [books]))).toBeNull();
   });
 
   test("does not add twice what was saved meanwhile", () => {
