@@ -29,8 +29,18 @@ const answer = v.object({
   next_at: v.nullable(v.string()),
   under_way: v.nullable(v.picklist(["backup", "verify"])),
   latest: v.nullable(outcome),
+  latest_backup: v.nullable(outcome),
   backups: v.array(stored),
 });
+
+const latestExample = {
+  kind: "backup" as const,
+  name: "postrider-20260301T030000.000Z.tar.zst",
+  at: "2026-03-01T03:00:00.000Z",
+  took_ms: 8_412,
+  bytes: 41_200_311,
+  error: null,
+};
 
 const example = {
   place: "s3://backups/postrider",
@@ -38,14 +48,8 @@ const example = {
   keep: 7,
   next_at: "2026-03-02T03:00:00.000Z",
   under_way: null,
-  latest: {
-    kind: "backup" as const,
-    name: "postrider-20260301T030000.000Z.tar.zst",
-    at: "2026-03-01T03:00:00.000Z",
-    took_ms: 8_412,
-    bytes: 41_200_311,
-    error: null,
-  },
+  latest: latestExample,
+  latest_backup: latestExample,
   backups: [
     {
       name: "postrider-20260301T030000.000Z.tar.zst",
@@ -78,7 +82,7 @@ export function backupRoutes({ backups, noteAct }: { backups: Backups; noteAct: 
         tag,
         summary: "List the backups",
         description:
-          "Those in `POSTRIDER_BACKUP_URL`, newest first, and how the latest work on them ended. `verified` is null where nobody has looked.",
+          "Those in `POSTRIDER_BACKUP_URL`, newest first, and how the latest work on them ended: `latest` may be a verification, `latest_backup` is not. `verified` is null where nobody has looked.",
         access: "operator",
         responses: {
           200: { description: "The backups, and when the next one is made.", schema: answer, example },
@@ -86,7 +90,7 @@ export function backupRoutes({ backups, noteAct }: { backups: Backups; noteAct: 
       },
       async () => {
         const list = await backups.list();
-        const { latest, verified } = backups.history();
+        const { latest, latestBackup, verified } = backups.history();
         return ok({
           place: backups.url,
           schedule: backups.cron,
@@ -94,6 +98,7 @@ export function backupRoutes({ backups, noteAct }: { backups: Backups; noteAct: 
           next_at: formatIsoOrNull(backups.nextAt()),
           under_way: backups.underWay(),
           latest: latest && toOutcome(latest),
+          latest_backup: latestBackup && toOutcome(latestBackup),
           backups: list.map(({ name, bytes, createdAt }) => ({
             name,
             bytes,

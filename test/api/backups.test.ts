@@ -37,6 +37,9 @@ describe("backups of a server, as its operator asks for them", () => {
       expect(metrics).toContain(
         `postrider_backup_last_verified_timestamp_seconds ${Date.parse(backups[0].created_at) / 1000}`,
       );
+      await again.request("POST", `/operator/backups/${latest.name}/verify`, { token });
+      const after = await until(list, ({ under_way }) => under_way === null);
+      expect(after).toMatchObject({ latest: { kind: "verify", name: latest.name }, latest_backup: latest });
       const unknown = await again.request("POST", "/operator/backups/none/verify", { token });
       expect(unknown).toMatchObject({ status: 404, body: { code: "backup_not_found" } });
       expect(existsSync(join(server.dataDir, "backups.json"))).toBe(true);

@@ -67,20 +67,24 @@ export interface AccountDetail extends Account {
   readonly refused_this_month: { readonly quota: number; readonly inactive: number; readonly invalid: number };
 }
 
+export interface BackupOutcome {
+  readonly kind: "backup" | "verify";
+  readonly name: string | null;
+  readonly at: string;
+  readonly took_ms: number;
+  readonly bytes: number | null;
+  readonly error: string | null;
+}
+
 export interface Backups {
   readonly place: string | null;
   readonly schedule: string | null;
   readonly keep: number | null;
   readonly next_at: string | null;
   readonly under_way: "backup" | "verify" | null;
-  readonly latest: {
-    readonly kind: "backup" | "verify";
-    readonly name: string | null;
-    readonly at: string;
-    readonly took_ms: number;
-    readonly bytes: number | null;
-    readonly error: string | null;
-  } | null;
+  /** Of either kind. */
+  readonly latest: BackupOutcome | null;
+  readonly latest_backup: BackupOutcome | null;
   readonly backups: readonly {
     readonly name: string;
     readonly bytes: number;

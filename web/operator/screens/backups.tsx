@@ -10,6 +10,7 @@ import { Time } from "../../parts/time.tsx";
 import { usePolled } from "../api/polled.ts";
 import { ask } from "../api/session.ts";
 import type { Backups } from "../api/types.ts";
+import { failureOf } from "./backup-fact.ts";
 import { Behind } from "./behind.tsx";
 import { Table } from "./table.tsx";
 
@@ -57,6 +58,7 @@ const NotSetUp = () => (
 
 function List({ of, onChange }: { of: Backups; onChange(): void }) {
   const { place, schedule, keep, next_at, under_way, latest, backups } = of;
+  const failure = failureOf(of);
   return (
     <div class="stack">
       {under_way !== null && (
@@ -64,10 +66,10 @@ function List({ of, onChange }: { of: Backups; onChange(): void }) {
           {under_way === "backup" ? "A backup is being made and verified." : "A backup is being verified."}
         </p>
       )}
-      {latest?.error && (
+      {failure && (
         <p class="notice bad" role="alert">
-          {latest.kind === "backup" ? "The latest backup failed" : "The latest verification failed"}{" "}
-          <Time at={latest.at} />: {latest.error}
+          {failure.kind === "backup" ? "The latest backup failed" : "The latest verification failed"}{" "}
+          <Time at={failure.at} />: {failure.error}
         </p>
       )}
       <Panel title="Schedule">

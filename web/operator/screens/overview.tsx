@@ -12,6 +12,7 @@ import { Time } from "../../parts/time.tsx";
 import { usePolled } from "../api/polled.ts";
 import { ask } from "../api/session.ts";
 import type { Backups, FailingWebhook, Status } from "../api/types.ts";
+import { backupFactOf } from "./backup-fact.ts";
 import { Behind } from "./behind.tsx";
 import { addLook, type Look, type Rates, ratesOf } from "./rates.ts";
 import { Spark } from "./spark.tsx";
@@ -163,13 +164,16 @@ function Storage({
   );
 }
 
-function BackupFact({ of: { place, latest, under_way } }: { of: Backups }) {
-  if (place === null) return <a href="#backups">Not set up</a>;
-  if (under_way !== null) return <a href="#backups">{under_way === "backup" ? "Being made" : "Being verified"} now</a>;
-  if (latest === null) return <a href="#backups">None yet</a>;
+function BackupFact({ of }: { of: Backups }) {
+  const { text, at, verifiedAt, isBad } = backupFactOf(of);
   return (
-    <a href="#backups" class={latest.error ? "failed" : ""}>
-      {latest.error ? "Failed" : "Made and verified"} <Time at={latest.at} />
+    <a href="#backups" class={isBad ? "failed" : ""}>
+      {text} {at && <Time at={at} />}
+      {verifiedAt && (
+        <>
+          , verified <Time at={verifiedAt} />
+        </>
+      )}
     </a>
   );
 }
