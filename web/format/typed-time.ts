@@ -31,11 +31,19 @@ export function fromTyped(given: string, side: "from" | "to", nowMs: number): st
     return ms < 0 ? null : bound(Math.floor(ms / 1000) * 1000, 1000);
   }
   const [, day, minute, second] = typed.exec(typedOfToday.test(text) ? onDayOf(nowMs, text) : text) ?? [];
-  const whole = `${day} ${minute ?? "00:00"}${second ?? ":00"}`;
-  const ms = Date.parse(whole.replace(" ", "T") + (isUtc.peek() ? "Z" : ""));
+  if (day === undefined) return null;
+  const whole = minute === undefined ? day : `${day} ${minute}${second ?? ":00"}`;
+  const ms = minute === undefined ? startOf(day) : Date.parse(whole.replace(" ", "T") + (isUtc.peek() ? "Z" : ""));
   // Some browsers accept 30 February as a day in March.
-  if (Number.isNaN(ms) || exactTime(ms).slice(0, 19) !== whole) return null;
-  return bound(ms, second ? 1000 : minute ? 60_000 : 86_400_000);
+  if (Number.isNaN(ms) || !exactTime(ms).startsWith(whole)) return null;
+  return bound(ms, second ? 1000 : minute ? 60_000 : startOf(day, 1) - ms);
+}
+
+/** The first moment of a day, or of the one so many days later. Where clocks change at midnight, it is another time. */
+function startOf(day: string, later = 0): number {
+  const [year = 0, month = 0, date = 0] = day.split("-").map(Number);
+  const parts = [year, month - 1, date + later] as const;
+  return isUtc.peek() ? Date.UTC(...parts) : new Date(...parts).getTime();
 }
 
 /** "2026-03-01 09:50" for "9:50". */

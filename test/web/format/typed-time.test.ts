@@ -30,6 +30,25 @@ describe("a time as it is typed", () => {
     expect([fromTyped(text, "from", now), fromTyped(text, "to", now)]).toEqual([from, to]);
   });
 
+  test.each([
+    ["Europe/Berlin", "2026-10-25", "2026-10-24T22:00:00.000Z", "2026-10-25T22:59:59.999Z"],
+    ["Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00.000Z", "2026-03-29T21:59:59.999Z"],
+    ["Africa/Cairo", "2026-04-24", "2026-04-23T22:00:00.000Z", "2026-04-24T20:59:59.999Z"],
+    ["America/Santiago", "2026-09-06", "2026-09-06T04:00:00.000Z", "2026-09-07T02:59:59.999Z"],
+    ["America/Santiago", "2026-04-04", "2026-04-04T03:00:00.000Z", "2026-04-05T03:59:59.999Z"],
+    ["America/Havana", "2026-11-01", "2026-11-01T04:00:00.000Z", "2026-11-02T04:59:59.999Z"],
+    ["UTC", "2026-12-31", "2026-12-31T00:00:00.000Z", "2026-12-31T23:59:59.999Z"],
+  ])("in %s the whole of %p is from %p to %p", (zone, day, from, to) => {
+    process.env.TZ = zone;
+    expect([fromTyped(day, "from", now), fromTyped(day, "to", now)]).toEqual([from, to]);
+  });
+
+  test("a day that a zone left out is none", () => {
+    process.env.TZ = "Pacific/Apia";
+    expect(fromTyped("2011-12-30", "from", now)).toBeNull();
+    expect(fromTyped("2011-12-29", "to", now)).toBe("2011-12-30T09:59:59.999Z");
+  });
+
   test.each(["2026", "2026-03-01 1", "2026-03-01 1:30 PM", "2026-13-01", "2026-02-30", "2026-03-01 24:30", "now"])(
     "%p is none",
     (text) => {
