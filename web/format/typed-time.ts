@@ -13,6 +13,22 @@ export function toTyped(iso: string, side: "from" | "to"): string {
   return exact.slice(0, exact.endsWith(side === "from" ? ":00.000" : ":59.999") ? 16 : 19);
 }
 
+/** What a field was given. */
+export interface Typed {
+  readonly text: string;
+  /** ISO 8601; "": none, or the text is not a time. */
+  readonly iso: string;
+  /** The zone that the text is in. */
+  readonly isUtc: boolean;
+}
+
+/** What stands in the field for a time: the text as it was typed, unless times are now shown in the other zone. */
+export function textOf({ text, iso, isUtc: wasUtc }: Typed, value: string, side: "from" | "to"): string {
+  // Another time was chosen elsewhere.
+  if (iso !== value) return toTyped(value, side);
+  return value === "" || wasUtc === isUtc.value ? text : toTyped(value, side);
+}
+
 const typed = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?)?$/;
 const typedOfToday = /^\d?\d:\d\d(:\d\d)?$/;
 /** As the command line takes it, and as the dashboard shows it. */

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import { fromTyped, timeForms, toTyped } from "../format/typed-time.ts";
-import { zoneName } from "../format/zone.ts";
+import { fromTyped, textOf, timeForms, toTyped } from "../format/typed-time.ts";
+import { isUtc, zoneName } from "../format/zone.ts";
 import { Field } from "./field.tsx";
 import { now } from "./time.tsx";
 
@@ -23,9 +23,8 @@ export function TimeField({
   onChange(iso: string | null): void;
   wrong?: string | null;
 }) {
-  const [typed, setTyped] = useState({ text: toTyped(value, side), iso: value });
-  // Another time was chosen elsewhere.
-  const text = typed.iso === value ? typed.text : toTyped(value, side);
+  const [typed, setTyped] = useState({ text: toTyped(value, side), iso: value, isUtc: isUtc.peek() });
+  const text = textOf(typed, value, side);
   return (
     <Field
       label={label}
@@ -40,7 +39,7 @@ export function TimeField({
       }
       onType={(given) => {
         const iso = fromTyped(given, side, now.peek());
-        setTyped({ text: given, iso: iso ?? "" });
+        setTyped({ text: given, iso: iso ?? "", isUtc: isUtc.peek() });
         onChange(iso);
       }}
     />

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { labelOf } from "../../../web/format/label.ts";
-import { fromTyped, toTyped } from "../../../web/format/typed-time.ts";
+import { fromTyped, textOf, toTyped } from "../../../web/format/typed-time.ts";
+import { isUtc } from "../../../web/format/zone.ts";
 
 const now = Date.UTC(2026, 2, 1, 12, 30, 10, 482);
 
@@ -9,6 +10,7 @@ beforeEach(() => {
   process.env.TZ = "Europe/Berlin";
 });
 afterEach(() => {
+  isUtc.value = false;
   if (ownZone === undefined) delete process.env.TZ;
   else process.env.TZ = ownZone;
 });
@@ -69,6 +71,15 @@ describe("a time as it is typed", () => {
   ] as const)("%s %p stands there as %p", (side, iso, text) => {
     expect(toTyped(iso, side)).toBe(text);
   });
+});
+
+test("the text of a field follows the zone, and is otherwise what was typed", () => {
+  const day = { text: "2026-03-01", iso: "2026-02-28T23:00:00.000Z", isUtc: false };
+  expect(textOf(day, day.iso, "from")).toBe("2026-03-01");
+  expect(textOf(day, "2026-02-28T12:00:00.000Z", "from")).toBe("2026-02-28 13:00");
+  isUtc.value = true;
+  expect(textOf(day, day.iso, "from")).toBe("2026-02-28 23:00");
+  expect(textOf({ text: "2026-03-0", iso: "", isUtc: false }, "", "from")).toBe("2026-03-0");
 });
 
 test("the label of a replay says what and when, to the second and in UTC", () => {
