@@ -11,9 +11,8 @@ import { now } from "../../parts/time.tsx";
 import { holdsDeliveries } from "../../session/server.ts";
 import { curlOfEvent } from "../events/event-curl.ts";
 import { nextAttemptOf } from "../events/next-attempt.ts";
-import { attemptsInWords } from "../events/record.ts";
 import { AttemptRow, clockTime } from "./attempt.tsx";
-import { type Run, runsOf } from "./runs.ts";
+import { forgottenInWords, type Run, runsOf, sizeOf } from "./runs.ts";
 
 /** One webhook's share of an event: its state, why, and each attempt. */
 export function RecordCard({
@@ -30,7 +29,7 @@ export function RecordCard({
   /** If so, each card offers the command that the page's head offers only for the first one. */
   isOneOfSome: boolean;
 }) {
-  const { targetWebhook, state, replayGroupId } = record;
+  const { targetWebhook, state, replayGroupId, attemptsForgotten = 0 } = record;
   const id = useId();
   const registered = webhooks?.map(({ url }) => url);
   const webhook = webhooks?.find(({ url }) => url === targetWebhook);
@@ -39,6 +38,7 @@ export function RecordCard({
   const isLabelShown = isLabelOf(attempts.at(-1), replayGroupId);
   const facts = [
     record.attempts === 0 && state === "PENDING" && <span key="untried">Not attempted yet</span>,
+    attemptsForgotten > 0 && <span key="forgotten">{forgottenInWords(attemptsForgotten)}</span>,
     replayGroupId !== null && !isLabelShown && (
       <span key="group">
         Replay group{" "}
@@ -162,7 +162,7 @@ function Timeline({ runs }: { runs: readonly Run[] }) {
           <details key={run.attempts[0]?.number} class="run" open={i === runs.length - 1}>
             <summary>
               {run.replayGroupId === null ? "First delivery" : `Replay ${run.replayGroupId}`}
-              <span class="soft"> · {attemptsInWords(run.attempts.length)}</span>
+              <span class="soft"> · {sizeOf(run, i === 0)}</span>
             </summary>
             {list}
           </details>

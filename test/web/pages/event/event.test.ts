@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Attempt } from "../../../../web/api/types.ts";
 import { newestPages } from "../../../../web/pages/event/attempt-pages.ts";
 import { payloadOf } from "../../../../web/pages/event/payload-of.ts";
-import { runsOf } from "../../../../web/pages/event/runs.ts";
+import { forgottenInWords, runsOf, sizeOf } from "../../../../web/pages/event/runs.ts";
 
 describe("the payload of a delivery", () => {
   const bodyWith = (payload: string) =>
@@ -22,9 +22,8 @@ describe("the payload of a delivery", () => {
   });
 });
 
-test("tries stand together by what asked for them", () => {
-  const labels = [null, null, "after-lunch", "again", "again", "after-lunch"];
-  const attempts = labels.map(
+const tries = (...labels: (string | null)[]) =>
+  labels.map(
     (replayGroupId, i): Attempt => ({
       targetWebhook: "https://shop.example/hook",
       number: i + 1,
@@ -37,7 +36,9 @@ test("tries stand together by what asked for them", () => {
       replayGroupId,
     }),
   );
-  const runs = runsOf(attempts);
+
+test("tries stand together by what asked for them", () => {
+  const runs = runsOf(tries(null, null, "after-lunch", "again", "again", "after-lunch"));
   expect(runs.map((run) => [run.replayGroupId, run.attempts.map(({ number }) => number)])).toEqual([
     [null, [1, 2]],
     ["after-lunch", [3]],
@@ -45,6 +46,16 @@ test("tries stand together by what asked for them", () => {
     ["after-lunch", [6]],
   ]);
   expect(runsOf([])).toEqual([]);
+});
+
+test("where the earliest tries are not listed, the oldest run shown may have had more", () => {
+  const sizes = (attempts: readonly Attempt[]) => runsOf(attempts).map((run, i) => sizeOf(run, i === 0));
+  const all = tries(null, null, "again", "again", "later");
+  expect(sizes(all)).toEqual(["2 attempts", "2 attempts", "1 attempt"]);
+  expect(sizes(all.slice(1))).toEqual(["at least 1 attempt", "2 attempts", "1 attempt"]);
+  expect(sizes(all.slice(2))).toEqual(["at least 2 attempts", "1 attempt"]);
+  expect(forgottenInWords(1)).toBe("1 earlier attempt is no longer listed");
+  expect(forgottenInWords(1_204)).toBe("1\u202f204 earlier attempts are no longer listed");
 });
 
 test.each([
