@@ -109,6 +109,16 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     await seeText(page, "Enter an event id.");
   });
 
+  test("takes the last hour by the server's clock where the viewer's is wrong", async () => {
+    const { page } = await open({ size: "desktop" });
+    await page.clock.setSystemTime(Date.now() - 2 * 3_600_000);
+    await page.goto(`${server.url}/replays?kind=timeline`);
+    await press(page, "Last hour");
+    await page.waitForURL(/to=/);
+    const to = new URL(page.url()).searchParams.get("to") ?? "";
+    expect(Math.abs(Date.now() - Date.parse(to))).toBeLessThan(60_000);
+  });
+
   test.each(["desktop", "phone"] as const)(
     "cancels a replay after saying what becomes of what waits, on a %s",
     async (size) => {

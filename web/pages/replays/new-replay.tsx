@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
+import { serverNow } from "../../api/server-time.ts";
 import type { Previewed } from "../../api/types.ts";
 import { readWebhooks } from "../../api/webhooks.ts";
 import { erasedInWords, mostUnasked, sendableOf } from "../../format/kept.ts";
@@ -192,7 +193,7 @@ function begin(choice: Choice, kind: Kind): Partial<Choice> {
 }
 
 function last(ms: number): Pick<Choice, "from" | "to"> {
-  const now = Date.now();
+  const now = serverNow();
   return { from: new Date(now - ms).toISOString(), to: new Date(now).toISOString() };
 }
 

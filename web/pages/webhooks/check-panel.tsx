@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
+import { serverNow } from "../../api/server-time.ts";
 import type { Inbox } from "../../api/types.ts";
 import { Button } from "../../parts/button.tsx";
 import { Area } from "../../parts/field.tsx";
@@ -16,7 +17,7 @@ export function CheckPanel({ keys: { jwks, secret } }: { keys: VerifyKeys }) {
   const isEmpty = pasted.headers.trim() === "";
 
   const check = ({ headers, body }: typeof pasted) =>
-    setFindings(verifyDelivery({ headers, body, jwks, signingSecret: secret.secret, nowMs: Date.now() }));
+    setFindings(verifyDelivery({ headers, body, jwks, signingSecret: secret.secret, nowMs: serverNow() }));
 
   function change(next: typeof pasted): void {
     setPasted(next);
