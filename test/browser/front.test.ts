@@ -87,7 +87,8 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
 
   test("says so when the signature of a delivery does not fit", async () => {
     const page = await browser.page({ size: "phone" });
-    await page.route("**/jwks.json", async (route) => {
+    // Never from the browser's cache, whose answers carry a time long past.
+    await page.route("**/jwks.json?at=*", async (route) => {
       const response = await route.fetch();
       const { keys } = (await response.json()) as { keys: { x: string }[] };
       // The public key of RFC 8037, appendix A.2, which signed nothing here.

@@ -1,4 +1,5 @@
 import { call } from "../api/client.ts";
+import { readKeySet } from "../api/key-set.ts";
 import type { JwkSet, SigningSecret } from "../api/types.ts";
 import { useRefresh } from "../stream/live.ts";
 import { type Loaded, useLoaded } from "../stream/load.ts";
@@ -14,8 +15,7 @@ const refreshEveryMs = 1_000;
 export function useVerifyKeys(tenantId: string): Loaded<VerifyKeys> {
   const keys = useLoaded(`keys of ${tenantId}`, async (signal) => {
     const [jwks, secret] = await Promise.all([
-      // Others may cache the set for an hour; here a key created just now must be in it.
-      call<JwkSet>(`/v1/tenants/${tenantId}/jwks.json`, { credential: null, query: { at: Date.now() }, signal }),
+      readKeySet(tenantId, signal),
       call<SigningSecret>("/v1/tenants/signing-secret", { signal }),
     ]);
     return { jwks, secret };

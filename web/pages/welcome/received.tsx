@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { call } from "../../api/client.ts";
+import { readKeySet } from "../../api/key-set.ts";
 import type { InboxDelivery, JwkSet } from "../../api/types.ts";
 import { Code } from "../../parts/code.tsx";
 import { Icon } from "../../parts/icon.tsx";
@@ -11,9 +11,7 @@ import { verifyDelivery } from "../../verify/verify-delivery.ts";
 /** What the inbox received, and whether it is genuine: the same check that a receiver makes, made here. */
 export function Received({ delivery }: { delivery: InboxDelivery }) {
   const id = account.value?.tenant_id ?? "";
-  const keys = useLoaded(`keys of ${id}`, (signal) =>
-    id === "" ? Promise.resolve(null) : call<JwkSet>(`/v1/tenants/${id}/jwks.json`, { credential: null, signal }),
-  );
+  const keys = useLoaded(`keys of ${id}`, (signal) => (id === "" ? Promise.resolve(null) : readKeySet(id, signal)));
   return (
     <>
       <li class="is-new">
