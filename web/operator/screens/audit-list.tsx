@@ -60,7 +60,7 @@ export function AuditList({
               </tr>
             ))}
           </Table>
-          {!isShort && <Pager page={page} total={total} perPage={size} onTurn={setPage} />}
+          {!isShort && <Pager page={page} total={total} isExact={total_is_exact} perPage={size} onTurn={setPage} />}
         </>
       )}
     </Shown>

@@ -5,11 +5,14 @@ import { Button } from "../../parts/button.tsx";
 export function Pager({
   page,
   total,
+  isExact = true,
   perPage: size,
   onTurn,
 }: {
   page: number;
   total: number;
+  /** False: there are more than `total`. */
+  isExact?: boolean;
   perPage: number;
   onTurn(page: number): void;
 }) {
@@ -21,7 +24,8 @@ export function Pager({
         Newer
       </Button>
       <span class="soft">
-        {count(page * size + 1)} to {count(Math.min(total, (page + 1) * size))} of {count(total)}
+        {count(page * size + 1)} to {count(Math.min(total, (page + 1) * size))} of {isExact ? "" : "more than "}
+        {count(total)}
       </span>
       <Button disabled={page >= last} onClick={() => onTurn(page + 1)}>
         Older
