@@ -57,6 +57,15 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     expect(await page.getByRole("link", { name: "See the event" }).count()).toBe(0);
   });
 
+  test("does not say of a test event that it is retried", async () => {
+    const { page } = await open({ size: "desktop", isUsed: true });
+    await saved(page, () => page.getByLabel("Status").selectOption({ label: "503 Unavailable" }));
+    await press(page, "Send a test event");
+    await arrivals(page, 1);
+    await page.locator(".inbox-row").click();
+    await page.locator(".arrived").getByText("Tests are never retried.").waitFor();
+  });
+
   test.each(["desktop", "phone"] as const)("replaces the one webhook after saying which, on a %s", async (size) => {
     const { page, account } = await open({ size });
     await account.setWebhooks({ webhook_url: "https://shop.example.com/hook", name: "Shop" });

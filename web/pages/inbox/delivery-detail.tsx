@@ -23,7 +23,7 @@ export function DeliveryDetail({
 }) {
   const { eventId, receivedAt, headers, body, answeredStatus, isTest } = delivery;
   const [isFormatted, setFormatted] = useState(false);
-  const { rule } = outcomeOf(answeredStatus);
+  const { state, rule } = outcomeOf(answeredStatus);
   return (
     <article class="arrived" aria-label={`Delivery of ${eventId}`}>
       <a class="back" href={backTo}>
@@ -52,7 +52,7 @@ export function DeliveryDetail({
           status={answeredStatus}
           word={answeredStatus === null ? "No response in time" : `Responded with ${answeredStatus}`}
         />
-        <span class="soft">{rule}</span>
+        <span class="soft">{isTest && state === "PENDING" ? "Tests are never retried." : rule}</span>
       </p>
       <section>
         <h3>Headers</h3>
