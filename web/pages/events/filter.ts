@@ -62,7 +62,7 @@ const stateOf = new Map<string, StateChoice>(
 export function readFilter(query: Readonly<Record<string, string>>): Filter {
   const from = isoOrNothing(query.from);
   const to = isoOrNothing(query.to);
-  const span = query.time !== undefined && query.time in spanMs ? (query.time as keyof typeof spanMs) : null;
+  const span = Object.hasOwn(spanMs, query.time ?? "") ? (query.time as keyof typeof spanMs) : null;
   const page = Number(query.page);
   const status = isStatus(query.status ?? "") ? (query.status ?? "") : "";
   const code = isFailureCode(query.code ?? "") ? (query.code ?? "") : "";

@@ -23,7 +23,7 @@ export const kinds: Readonly<Record<Kind, { text: string; hint: string }>> = {
   all: { text: "Everything", hint: "The whole history of the account. This can take a while." },
 };
 
-const isKind = (text: string | undefined): text is Kind => text !== undefined && text in kinds;
+const isKind = (text: string | undefined): text is Kind => Object.hasOwn(kinds, text ?? "");
 
 /** Reads the query of the page and ignores what it does not understand. */
 export function readChoice(query: Readonly<Record<string, string>>): Choice {

@@ -38,6 +38,7 @@ describe("the filter of the list", () => {
     ["state=pending", "state=waiting"],
     ["state=lost&time=century&page=-1&from=yesterday&until=soon", ""],
     ["page=1.5", ""],
+    ["time=toString", ""],
     ["state=SKIPPED", "state=skipped"],
     ["code=http_status&status=404", "status=404"],
     ["code=http_status", "code=http_status"],

@@ -33,6 +33,7 @@ describe("the choice of a replay in the URL", () => {
     [{ event: "evt_1" }, { kind: "single", eventId: "evt_1" }],
     [{ from }, { kind: "timeline", from }],
     [{ kind: "everything", from: "yesterday" }, {}],
+    [{ kind: "toString" }, {}],
   ] as const)("%o is read", (query, given) => {
     expect(readChoice(query)).toEqual(choice(given));
   });
