@@ -28,7 +28,7 @@ export function AuditList({
   );
   return (
     <Shown of={list} isEmpty={({ entries }) => entries.length === 0} empty={<Empty sentence="Nothing was done." />}>
-      {({ entries, total }) => (
+      {({ entries, total, total_is_exact: isExact }) => (
         <>
           <Table columns={["What", ...(tenant === undefined ? ["Account"] : []), "Who", "From", "When"]}>
             {entries.map((entry) => (
@@ -60,7 +60,7 @@ export function AuditList({
               </tr>
             ))}
           </Table>
-          {!isShort && <Pager page={page} total={total} isExact={total_is_exact} perPage={size} onTurn={setPage} />}
+          {!isShort && <Pager page={page} total={total} isExact={isExact} perPage={size} onTurn={setPage} />}
         </>
       )}
     </Shown>
