@@ -6,6 +6,7 @@ export interface PlanView {
   readonly who: Account;
   readonly billing: Billing;
   readonly webhooks: number;
+  readonly isSuspendedByOperator: boolean;
   /** Why the operator has suspended the account; null: they have not, or gave no reason. */
   readonly suspendedFor: string | null;
 }
@@ -18,8 +19,10 @@ export async function readPlan(signal: AbortSignal): Promise<PlanView> {
     call<Billing>("/v1/tenants/billing", { signal }),
     call<Webhook[]>("/v1/tenants/webhooks", { signal }),
   ]);
-  const suspendedFor = who.suspended_by.includes("operator") ? await readReason(signal) : null;
-  return { who, billing, webhooks: webhooks.length, suspendedFor };
+  // A server of the release before, next to this one on the same database, does not say.
+  const isSuspendedByOperator = who.suspended_by?.includes("operator") ?? false;
+  const suspendedFor = isSuspendedByOperator ? await readReason(signal) : null;
+  return { who, billing, webhooks: webhooks.length, isSuspendedByOperator, suspendedFor };
 }
 
 /** The operator's, which is in the audit. */

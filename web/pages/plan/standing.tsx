@@ -112,9 +112,9 @@ function Checking({ url }: { url: string | null }) {
   );
 }
 
-function Suspended({ view: { who, billing, suspendedFor } }: { view: PlanView }) {
+function Suspended({ view: { billing, isSuspendedByOperator, suspendedFor } }: { view: PlanView }) {
   // A charge may be outstanding as well: to pay it would not end this suspension.
-  if (who.suspended_by.includes("operator")) {
+  if (isSuspendedByOperator) {
     return (
       <Notice tone="bad">
         <p>
