@@ -98,8 +98,8 @@ const defaultNoticeMs = 5000;
 const stragglerMs = 60;
 
 /**
- * A stop waits for this long for requests under way. By then nothing else is left to wait for, and a client that sends its body
- * a few bytes at a time, which needs no account, would otherwise keep the next server from starting.
+ * A stop waits for this long for requests under way. By then nothing else is left to wait for, and the next server cannot start
+ * before this one has ended.
  */
 const lastAnswersMs = 1000;
 
@@ -200,8 +200,11 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     await sleep(clock, stragglerMs);
     for (let waitedMs = 0; server.underWay() > 0 && waitedMs < stragglerMs; waitedMs += 5) await sleep(clock, 5);
     server.turnAway();
-    await Promise.race([server.stop(), sleep(clock, stragglerMs)]);
+    await stopServer(stragglerMs);
   }
+
+  /** Waits for the answers to requests under way, but no longer than that: a client may take any time to send its request. */
+  const stopServer = (withinMs: number) => Promise.race([server.stop(), sleep(clock, withinMs)]);
 
   /**
    * @param left the number of attempts that were broken off
@@ -252,7 +255,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
       const left = await stopWork();
       await noticed;
       server.turnAway();
-      return close(left, async () => void (await Promise.race([server.stop(), sleep(clock, lastAnswersMs)])));
+      return close(left, () => stopServer(lastAnswersMs));
     },
 
     async handOver(successor) {

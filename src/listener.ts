@@ -2,7 +2,7 @@ import type { Api } from "./api.ts";
 import type { Config } from "./config.ts";
 import { StartupError } from "./domain/errors.ts";
 import { createCertificateWatch } from "./http/certificate-watch.ts";
-import { cannotListen, listenFaultOf } from "./http/listen-fault.ts";
+import { cannotListen, listenFaultOf, refuseSharing } from "./http/listen-fault.ts";
 import type { ListenerPause } from "./http/listener-pause.ts";
 import { canSharePorts, steerConnections } from "./http/shared-port.ts";
 import { tlsSuites } from "./http/transport-security.ts";
@@ -155,11 +155,11 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
     throw new StartupError("The server did not start listening. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
   }
 
-  /** A listener that shares its port would silently share it with a second server; one that does not share is refused. */
-  function refuseSharing(): void {
+  /** Refuses a second server; one that takes over shares the port for a moment. */
+  function refuseSecond(): void {
     if (config.port === 0 || reception !== null || !canSharePorts()) return;
     try {
-      Bun.listen({ hostname, port: config.port, socket: { data() {} } }).stop(true);
+      refuseSharing(hostname, config.port);
     } catch (error) {
       throw refused(config.port, error);
     }
@@ -180,7 +180,7 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
 
   return {
     listen() {
-      refuseSharing();
+      refuseSecond();
       const port = listenOn(config.port, tls);
       watch?.start();
       if (reception !== null) takeFrom(reception);

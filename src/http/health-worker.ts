@@ -2,7 +2,7 @@ import { type DomainError, notFound, unavailable } from "../domain/errors.ts";
 import { systemClock } from "../lib/clock.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { beatsAt, type HealthOpened, type HealthOpening, readinessStates, stateAt } from "./health-beacon.ts";
-import { listenFaultOf } from "./listen-fault.ts";
+import { listenFaultOf, refuseSharing } from "./listen-fault.ts";
 
 /** The other end of `health-beacon.ts`. The build names this file as an entry point of its own. */
 declare const self: Worker;
@@ -55,11 +55,6 @@ function open({ host, port, isSuccessor, shared }: HealthOpening): HealthOpened 
   } catch (error) {
     return { fault: listenFaultOf(error) };
   }
-}
-
-/** A listener that shares its port would also share it with a server that has it for something else. @throws when it is taken */
-function refuseSharing(hostname: string, port: number): void {
-  Bun.listen({ hostname, port, socket: { data() {} } }).stop(true);
 }
 
 /** The last one on its connection: only connections without an answer can be closed when descriptors run short. */

@@ -13,6 +13,14 @@ export const listenFaultOf = (error: unknown): ListenFault => ({
   message: messageOf(error),
 });
 
+/**
+ * Listens for a moment without sharing the port: a listener that shares it would silently share it with whoever has it.
+ * @throws the system's error when somebody has it
+ */
+export function refuseSharing(hostname: string, port: number): void {
+  Bun.listen({ hostname, port, socket: { data() {} } }).stop(true);
+}
+
 export interface ListenPlace {
   readonly host: string;
   readonly port: number;

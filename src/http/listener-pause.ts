@@ -20,7 +20,7 @@ export interface PauseReason {
 interface Place {
   readonly listener: number;
   readonly port: number;
-  /** A socket that does not listen: with the listener's address, if that may be shared. */
+  /** A socket with the listener's address that does not listen. */
   readonly standIn: number;
   /** Holds the listener's socket during a pause. */
   readonly holder: number;
@@ -53,13 +53,10 @@ function createSystemPause(calls: SocketCalls): ListenerPause {
     );
   }
 
-  /**
-   * If the system refuses, there is no pause. A listener that shares its port is the server's own, which may be asked for its
-   * address during a pause; nobody asks the one for health probes.
-   */
+  /** If the system refuses, there is no pause. */
   function placeOf(listener: number, port: number): Place[] {
-    const standIn = boundLike(calls, listener) ?? openSocket(calls);
-    if (standIn < 0) return [];
+    const standIn = boundLike(calls, listener);
+    if (standIn === null) return [];
     const holder = openSocket(calls);
     if (holder >= 0) return [{ listener, port, standIn, holder }];
     calls.close(standIn);

@@ -50,6 +50,7 @@ export const toReturnText = `select event_seq::float8 as "eventSeq", key::float8
   where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null
     and (owner is null or owner = ${heldBack}) limit $3::int`;
 
+/** Names the phase that it leaves out, too: the index has all three. */
 const failedAskedText = `select (min(created_at) filter (where kind = 'failed' and phase <> 'queued'))::float8 as at
   from replay where tenant_key = $1::bigint and phase in ('waiting', 'queueing', 'queued')`;
 

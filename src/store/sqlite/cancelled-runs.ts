@@ -77,6 +77,7 @@ export function createCancelledRuns(
   );
   const remove = client.prepare("delete from delivery where key = ?1");
   const count = client.prepare("update replay set returned = returned + 1 where key = ?1");
+  // Names the phase that it leaves out, too: the index has all three.
   const selectFailedAskedAt = client.prepare<{ at: number | null }, [number]>(
     `select min(created_at) filter (where kind = 'failed' and phase <> 'queued') as at from replay
      where tenant_key = ?1 and phase in ('waiting', 'queueing', 'queued')`,
