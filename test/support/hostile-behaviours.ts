@@ -92,7 +92,7 @@ export const quickBehaviours: HostileRow[] = [
   [
     "sends empty lines without end instead of an answer",
     flood("", "\r\n"),
-    noResponse("protocol_error", "response is larger than 2 MiB"),
+    noResponse("protocol_error", "response is larger than 512 KiB"),
   ],
   [
     "sends a chunk size of zeros without end",

@@ -33,11 +33,11 @@ export interface RequestBytes {
 const maxHeadBytes = 16 * 1024;
 
 /**
- * For everything that comes in answer to a request; what an exchange accepts takes less, even with a hundred 1xx answers.
- * The parser passes over empty lines before a head and leading zeros of a chunk size without end, and tells nobody: an
- * attempt read 9 GB of them, and took a core for its 10 s.
+ * For everything that the parser is given in answer to a request: heads, a body of 64 KiB and its framing take less. It passes
+ * over empty lines before a head and leading zeros of a chunk size without end, and tells nobody: an attempt read 9 GB of them,
+ * and took a core for its 10 s.
  */
-const maxAnswerBytes = 2 * 1024 * 1024;
+const maxAnswerBytes = 512 * 1024;
 
 /**
  * Whatever one read returns goes to the parser in pieces, and no further once the connection has been ended: the runtime
@@ -201,15 +201,12 @@ export class Connection {
       this.end();
       return;
     }
-    this.heardBytes += chunk.length;
-    if (this.heardBytes > maxAnswerBytes) {
-      this.fail(overflow);
-      return;
-    }
     const wasComplete = this.isComplete;
     for (let at = 0; at < chunk.length && !this.isOver; at += pieceBytes) {
       const piece = chunk.length <= pieceBytes ? chunk : chunk.subarray(at, at + pieceBytes);
+      this.heardBytes += piece.length;
       if (this.isComplete) this.mayBeKept = false;
+      else if (this.heardBytes > maxAnswerBytes) this.fail(overflow);
       else this.parse(piece);
     }
     if (this.isComplete && !wasComplete) this.complete();

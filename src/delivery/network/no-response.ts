@@ -76,7 +76,7 @@ const certificateFaults: Record<string, string | undefined> = {
 const details: Record<string, string | undefined> = {
   EMFILE: "this server has too many open connections",
   ENFILE: "this server has too many open connections",
-  HPE_ANSWER_OVERFLOW: "response is larger than 2 MiB",
+  HPE_ANSWER_OVERFLOW: "response is larger than 512 KiB",
   HPE_HEADER_OVERFLOW: "response headers are larger than 16 KiB",
   HPE_UNEXPECTED_CONTENT_LENGTH: "response has more than one Content-Length",
   ...certificateFaults,
