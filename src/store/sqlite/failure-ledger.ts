@@ -75,14 +75,16 @@ export function createFailureLedger(client: Database): FailureLedger {
   }
 
   function write({ sums, made }: NonNullable<typeof current>): void {
+    // Beside those left empty below, a group may have been created for an attempt that turned out to be late.
+    const maybeEmpty = [...made];
     for (const { tenantKey, failureKey, hour, waiting, failed, lastFailedAt } of sums.values()) {
       const after = add.get(tenantKey, failureKey, hour, waiting, failed, lastFailedAt);
       if (after?.records !== 0) continue;
       removeCount.run(tenantKey, failureKey, hour);
-      removeIfEmpty.run(tenantKey, failureKey);
+      maybeEmpty.push([tenantKey, failureKey]);
     }
-    // The group was created for an attempt that turned out to be late.
-    for (const [tenantKey, key] of made) removeIfEmpty.run(tenantKey, key);
+    // Only now: the group's last record of one hour may have left as its first of another came.
+    for (const [tenantKey, key] of maybeEmpty) removeIfEmpty.run(tenantKey, key);
   }
 
   function keyOf(tx: WriteTransaction, tenantKey: number, kind: FailureKind): number {

@@ -215,6 +215,17 @@ export function failuresContract(backend: StoreBackend): void {
       expect(await counts(tenant)).toEqual({ [`${a} webhook_removed`]: [0, 1] });
     });
 
+    test("a group goes on when its last record of one hour leaves it as its first of another comes", async () => {
+      const tenant = await world.tenant({ urls: [a] });
+      await world.event(tenant, "retry");
+      world.clock.advance(2 * hourMs);
+      const [earlier] = await world.claim(tenant);
+      if (!earlier) throw new Error("The retry is not due");
+      const later = await world.delivery(tenant);
+      await Promise.all([world.settle(earlier, "delivered"), world.settle(later, "failed")]);
+      expect(await counts(tenant)).toEqual({ [`${a} http_status 503 answer`]: [0, 1] });
+    });
+
     test("what found no webhook is a group, until a replay finds one", async () => {
       const tenant = await world.tenant();
       const eventIds = await world.acceptMany(tenant, 3);
