@@ -56,8 +56,8 @@ export function oldMinutes(
       })),
     replace: (of, from, to, given) =>
       writer.submit<void>((tx) => {
-        if (hold(tx, of[0] ?? 0).gone) return;
         remove.run(...of, from, to);
+        if (hold(tx, of[0] ?? 0).gone) return;
         for (const { minute, counts: counted, latency } of given) insert.run(...of, minute, ...counted, latency);
       }),
   };

@@ -206,6 +206,23 @@ export function statsContract(backend: StoreBackend): void {
         expect(await Promise.all(read())).toEqual(before);
       });
 
+      test("minutes of a deleted account that is not erased yet hold up no others", async () => {
+        const { key: deletedKey } = await world.tenant();
+        const { key: tenantKey } = await world.tenant();
+        const kept = hourOf(nowMinute() - 30 * 24 * 60);
+        const minutes = [deletedKey, tenantKey].flatMap((key) =>
+          [-61, -60, -59].map((minute) => [key, minute] as const),
+        );
+        await world.store.addStats(
+          minutes.map(([key, minute]) => ({ ...delta, tenantKey: key, minute: kept + minute, accepted: 1 })),
+        );
+        await world.store.deleteTenant(deletedKey, world.clock.now());
+        await thin();
+        const range = { from: (kept - 120) * minuteMs, to: kept * minuteMs, bucketMs: minuteMs };
+        const { buckets } = await world.store.stats(tenantKey, range);
+        expect(buckets.map(({ accepted }) => accepted).filter((n) => n > 0)).toEqual([1, 2]);
+      });
+
       test("hours are forgotten after two years", async () => {
         const { key: tenantKey } = await world.tenant({ urls: [a] });
         const webhookKey = (await world.store.webhooks(tenantKey))[0]?.key ?? 0;
