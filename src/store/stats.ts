@@ -61,6 +61,7 @@ export interface RefusalDelta {
 }
 
 export interface StatVerbs {
+  /** What would lie on damaged parts of the store is lost, and nothing else; the same goes for `addRefused`. */
   addStats(deltas: readonly StatDelta[]): Promise<void>;
   stats(tenantKey: number, range: StatRange): Promise<Stats>;
   /** Takes one step in merging old minutes into hours and dropping old hours (`old-minutes.ts`); true while there is more. */

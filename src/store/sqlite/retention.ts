@@ -5,11 +5,12 @@ import { type Counters, forgetEvent, recordsIn } from "../../domain/tenant-state
 import type { AccountKept, RetentionVerbs } from "../retention.ts";
 import { measureStorage, type Place, type RowSizes } from "../storage-size.ts";
 import type { Connection } from "./connection.ts";
-import { isStorageDamaged, readOrRefuse } from "./damage.ts";
+import { readOrRefuse } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createTenantRows } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./transaction.ts";
+import { writeAroundDamage } from "./write-around-damage.ts";
 
 /** Overhead in the tables and their indexes, as `dbstat` shows it when rows come in key order. */
 const rowSizes: RowSizes = { event: 30, record: 140, attempt: 70, place: placeOf };
@@ -74,27 +75,17 @@ export function retentionVerbs(
   type Step = (tx: WriteTransaction, held: HeldTenant, seq: number) => boolean;
 
   async function ofEach(tenantKey: number, seqs: readonly number[], step: Step): Promise<number> {
-    const inOne = (some: readonly number[]) =>
-      writer.submit<number>((tx) => {
+    const done = await writeAroundDamage(
+      writer,
+      seqs,
+      (tx, some) => {
         const held = hold(tx, tenantKey);
         filing.file(tx, tenantKey);
         return held.gone ? 0 : some.filter((seq) => step(tx, held, seq)).length;
-      });
-    try {
-      return await inOne(seqs);
-    } catch (error) {
-      if (!isStorageDamaged(error)) throw error;
-    }
-    let done = 0;
-    for (const seq of seqs) {
-      try {
-        done += await inOne([seq]);
-      } catch (error) {
-        if (!isStorageDamaged(error)) throw error;
-        reportDamage(`Something old of the account with the key ${tenantKey}, which stays until it`);
-      }
-    }
-    return done;
+      },
+      () => reportDamage(`Something old of the account with the key ${tenantKey}, which stays until it`),
+    );
+    return done.reduce((sum, one) => sum + one, 0);
   }
 
   return {

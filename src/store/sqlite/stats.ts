@@ -8,6 +8,7 @@ import type { Connection } from "./connection.ts";
 import { readOrRefuse } from "./damage.ts";
 import { createMinuteRows, oldMinutes } from "./minute-rows.ts";
 import * as t from "./schema.ts";
+import { writeAroundDamage } from "./write-around-damage.ts";
 
 export function statVerbs({ client, writer, hold, filing, reader, reportDamage }: Connection): StatVerbs {
   // The last entry of `delivery_by_state` for the state. One statement, so that both values are from the same moment.
@@ -31,15 +32,26 @@ export function statVerbs({ client, writer, hold, filing, reader, reportDamage }
     [accountMinutes, webhookMinutes].map((table) => oldMinutes({ client, writer, hold }, table)),
   );
 
+  async function addUndamaged<Delta extends { readonly tenantKey: number }>(
+    deltas: readonly Delta[],
+    add: (delta: Delta) => void,
+  ): Promise<void> {
+    await writeAroundDamage(
+      writer,
+      deltas,
+      (tx, some) => {
+        for (const delta of some) if (!hold(tx, delta.tenantKey).gone) add(delta);
+      },
+      ({ tenantKey }) => reportDamage(`A part of the statistics of the account with the key ${tenantKey}`),
+    );
+  }
+
   return {
     addStats: (deltas) =>
-      writer.submit<void>((tx) => {
-        for (const { tenantKey, webhookKey, minute, accepted, delivered, failed, attempts, latency } of deltas) {
-          if (hold(tx, tenantKey).gone) continue;
-          if (webhookKey === undefined) {
-            ofAccounts.add([tenantKey, minute], [accepted, delivered, failed, attempts], latency);
-          } else ofWebhooks.add([tenantKey, webhookKey, minute], [delivered, failed, attempts], latency);
-        }
+      addUndamaged(deltas, ({ tenantKey, webhookKey, minute, accepted, delivered, failed, attempts, latency }) => {
+        if (webhookKey === undefined) {
+          ofAccounts.add([tenantKey, minute], [accepted, delivered, failed, attempts], latency);
+        } else ofWebhooks.add([tenantKey, webhookKey, minute], [delivered, failed, attempts], latency);
       }),
 
     stats: (tenantKey, { webhookId, ...range }) =>
@@ -56,10 +68,8 @@ export function statVerbs({ client, writer, hold, filing, reader, reportDamage }
       ),
 
     addRefused: (deltas) =>
-      writer.submit<void>((tx) => {
-        for (const { tenantKey, month, reason, events } of deltas) {
-          if (!hold(tx, tenantKey).gone) addRefused.run(tenantKey, month, reason, events);
-        }
+      addUndamaged(deltas, ({ tenantKey, month, reason, events }) => {
+        addRefused.run(tenantKey, month, reason, events);
       }),
 
     refusedEvents: async (tenantKey, month) => sumRefused(selectRefused.all(tenantKey, month)),
