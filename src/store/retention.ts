@@ -66,7 +66,7 @@ export interface RetentionVerbs {
   erasePayloads(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
   /**
    * The next logged attempts that were acknowledged and whose response body is still kept, in the order of the log. Those that
-   * began after `before` may be missing; a later look finds them.
+   * began after `before` may be missing; a later look finds them. Damaged parts of the store are skipped.
    */
   keptAnswers(query: KeptAnswersQuery): Promise<KeptAnswers>;
   /** Removes the response bodies of these attempts. Does nothing for a deleted account. */

@@ -33,6 +33,40 @@ export function unlessDamaged<T>(read: () => T): T | null {
   }
 }
 
+/** The rows up to the first that cannot be read; `isWhole`: there is none. */
+export function readableRows<Row>(found: Iterable<Row>): { rows: Row[]; isWhole: boolean } {
+  const rows: Row[] = [];
+  const isWhole = unlessDamaged(() => {
+    for (const row of found) rows.push(row);
+    return true;
+  });
+  return { rows, isWhole: isWhole ?? false };
+}
+
+/**
+ * The key behind damage from which `read` works again. It is looked for in growing steps, and then exactly, so that nothing is
+ * passed over but what is damaged.
+ *
+ * @param damaged a key from which `read` does not work
+ * @returns null when it works from no key up to `end`
+ */
+export function keyBehindDamage(damaged: number, end: number, read: (from: number) => unknown): number | null {
+  const works = (from: number) => unlessDamaged(() => [read(from)]) !== null;
+  let failing = damaged;
+  let working = damaged;
+  for (let step = 1; working === failing; step *= 2) {
+    if (failing >= end) return null;
+    working = Math.min(damaged + step, end);
+    if (!works(working)) failing = working;
+  }
+  while (working - failing > 1) {
+    const middle = failing + Math.floor((working - failing) / 2);
+    if (works(middle)) working = middle;
+    else failing = middle;
+  }
+  return working;
+}
+
 /** Like `read`, but damage is reported and the answer says so. @throws unavailable `storage_damaged` */
 export async function readOrRefuse<T>(report: () => void, read: () => T | Promise<T>): Promise<T> {
   try {

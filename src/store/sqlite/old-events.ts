@@ -9,34 +9,63 @@ import {
   type OldEventsQuery,
 } from "../retention.ts";
 import { type MeasuredRecord, measuredAtOnce } from "../storage-size.ts";
-import { unlessDamaged } from "./damage.ts";
+import { keyBehindDamage, readableRows, unlessDamaged } from "./damage.ts";
 
-const inOneLook = "from event where seq > ?1 and seq < ?2 order by seq";
+interface EventRow {
+  readonly seq: number;
+  readonly tenantKey: number;
+}
+
+/** From a key on, not after one: SQLite looks for what follows the last key of a page on that page, which may be damaged. */
+const inOneLook = "from event where seq >= ?1 and seq < ?2 order by seq";
+
+const isThere = (withPayload: boolean) => (withPayload ? "length(payload) > 0" : "1");
 
 /** Walks the table itself: events lie in the order of their numbers, and those that are removed together lie together. */
-export function oldEvents(
-  client: Database,
-  { afterSeq, before, accounts, withPayload, limit }: OldEventsQuery,
-): OldEvents {
-  const toSeq = firstSeqAt(before);
+export function oldEvents(client: Database, query: OldEventsQuery): OldEvents {
+  const toSeq = firstSeqAt(query.before);
+  return unlessDamaged(() => look(client, query, toSeq)) ?? lookUpToDamage(client, query, toSeq);
+}
+
+function look(client: Database, { afterSeq, accounts, withPayload, limit }: OldEventsQuery, toSeq: number): OldEvents {
   const other = accounts.kind === "only" ? "" : "not";
-  const events = unlessDamaged(() =>
-    client
-      .query<{ seq: number; tenantKey: number }, [number, number, string, number]>(
-        `select seq, tenant_key as tenantKey from
-           (select seq, tenant_key, ${withPayload ? "length(payload) > 0" : "1"} as isThere ${inOneLook} limit ${eventsInOneLook})
-         where isThere and tenant_key ${other} in (select value from json_each(?3)) limit ?4`,
-      )
-      .all(afterSeq, toSeq, JSON.stringify(accounts.tenantKeys), limit),
+  const events = client
+    .query<EventRow, [number, number, string, number]>(
+      `select seq, tenant_key as tenantKey from
+         (select seq, tenant_key, ${isThere(withPayload)} as isThere ${inOneLook} limit ${eventsInOneLook})
+       where isThere and tenant_key ${other} in (select value from json_each(?3)) limit ?4`,
+    )
+    .all(afterSeq + 1, toSeq, JSON.stringify(accounts.tenantKeys), limit);
+  const last = events.at(-1);
+  if (last && events.length === limit) return { events, lookedTo: last.seq };
+  const end = client
+    .query<{ seq: number }, [number, number]>(`select seq ${inOneLook} limit 1 offset ${eventsInOneLook - 1}`)
+    .get(afterSeq + 1, toSeq);
+  return { events, lookedTo: end?.seq ?? null };
+}
+
+/** The next look, which begins with the damage, gets behind it. */
+function lookUpToDamage(
+  client: Database,
+  { afterSeq, accounts, withPayload, limit }: OldEventsQuery,
+  toSeq: number,
+): OldEvents {
+  const statement = client.query<EventRow & { isThere: number }, [number, number, number]>(
+    `select seq, tenant_key as tenantKey, ${isThere(withPayload)} as isThere ${inOneLook} limit ?3`,
   );
-  const last = events?.at(-1);
-  if (events && last && events.length === limit) return { events, lookedTo: last.seq };
-  const end = unlessDamaged(() =>
-    client
-      .query<{ seq: number }, [number, number]>(`select seq ${inOneLook} limit 1 offset ${eventsInOneLook - 1}`)
-      .get(afterSeq, toSeq),
-  );
-  return { events: events ?? [], lookedTo: end?.seq ?? null };
+  const { rows } = readableRows(statement.iterate(afterSeq + 1, toSeq, eventsInOneLook));
+  const lastLooked = rows.at(-1);
+  if (!lastLooked) {
+    const nextSeq = keyBehindDamage(afterSeq + 1, toSeq, (fromSeq) => statement.get(fromSeq, toSeq, 1));
+    return { events: [], lookedTo: nextSeq && nextSeq - 1 };
+  }
+  const given = new Set(accounts.tenantKeys);
+  const events = rows
+    .filter((row) => row.isThere === 1 && given.has(row.tenantKey) === (accounts.kind === "only"))
+    .map(({ seq, tenantKey }) => ({ seq, tenantKey }))
+    .slice(0, limit);
+  const last = events.length === limit ? events.at(-1) : undefined;
+  return { events, lookedTo: (last ?? lastLooked).seq };
 }
 
 interface AnsweredRow {
@@ -50,22 +79,24 @@ interface AnsweredRow {
 
 /** Walks the table: its keys are in the order of the log. */
 export function keptAnswers(client: Database, { after, before }: KeptAnswersQuery): KeptAnswers {
-  const rows =
-    unlessDamaged(() =>
-      client
-        .query<AnsweredRow, [number]>(
-          `select tenant_key as tenantKey, event_seq as eventSeq, key, webhook_key as webhookKey, started_at as startedAt,
-             status_code between 200 and 299 and response_body is not null as isKept
-           from attempt where key > ?1 order by key limit ${attemptsInOneLook}`,
-        )
-        .all(after?.key ?? 0),
-    ) ?? [];
+  const statement = client.query<AnsweredRow, [number, number]>(
+    `select tenant_key as tenantKey, event_seq as eventSeq, key, webhook_key as webhookKey, started_at as startedAt,
+       status_code between 200 and 299 and response_body is not null as isKept
+     from attempt where key >= ?1 order by key limit ?2`,
+  );
+  const fromKey = (after?.key ?? 0) + 1;
+  const { rows, isWhole } = readableRows(statement.iterate(fromKey, attemptsInOneLook));
+  if (rows.length === 0 && !isWhole) {
+    const nextKey = keyBehindDamage(fromKey, Number.MAX_SAFE_INTEGER, (from) => statement.get(from, 1));
+    if (nextKey === null) return { attempts: [], lookedTo: after, isMore: false };
+    return { attempts: [], lookedTo: { tenantKey: 0, eventSeq: 0, key: nextKey - 1 }, isMore: true };
+  }
   const firstLate = rows.findIndex(({ startedAt }) => startedAt >= before);
   const looked = firstLate === -1 ? rows : rows.slice(0, firstLate);
   return {
     attempts: looked.flatMap(({ isKept, startedAt: _, ...attempt }) => (isKept ? [attempt] : [])),
     lookedTo: looked.at(-1) ?? after,
-    isMore: looked.length === attemptsInOneLook,
+    isMore: firstLate === -1 && (rows.length === attemptsInOneLook || !isWhole),
   };
 }
 

@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
+import type { AttemptRef } from "../../../src/store/deliveries.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { newTenant } from "../../support/store-factory.ts";
+import { bytes, newTenant, settlementOf, untyped } from "../../support/store-factory.ts";
 
 const minuteMs = 60_000;
 
@@ -26,6 +27,56 @@ async function damaged<Filled>(name: string, fill: (store: Store, now: number) =
   sqlite.cleanUpFirst(() => store.close());
   return { store, filled, clock, warnings };
 }
+
+/** An account with 3,000 events, each delivered with an answer that has a body. */
+async function fillHistory(store: Store, now: number) {
+  const made = newTenant({ urls: ["https://a.example/hook"] });
+  const { key: tenantKey } = await store.createTenant(made, now);
+  for (let i = 0; i < 30; i++) {
+    const events = Array.from({ length: 100 }, () => untyped(bytes(JSON.stringify({ filler: "x".repeat(300) }))));
+    const given = { tenantKey, apiKeyId: made.apiKey.id, events, roomFor: () => events.length };
+    const { deliveries } = await store.acceptEvents(given);
+    await Promise.all(deliveries.map((delivery) => store.settle(settlementOf(delivery, "delivered", now))));
+  }
+  return { tenantKey };
+}
+
+const all = 3_000;
+/** Events or attempts on a page. */
+const mostOnPage = 100;
+
+test("retention passes over the events of a damaged page, and over no others", async () => {
+  const { store, filled, clock } = await damaged("event", fillHistory);
+  for (const accounts of [
+    { kind: "except", tenantKeys: [] },
+    { kind: "only", tenantKeys: [filled.tenantKey] },
+  ] as const) {
+    const found = new Set<number>();
+    clock.advance(minuteMs);
+    for (let afterSeq: number | null = 0; afterSeq !== null; ) {
+      const query = { afterSeq, before: clock.now(), accounts, withPayload: true, limit: 200 };
+      const { events, lookedTo } = await store.oldEvents(query);
+      for (const { seq } of events) found.add(seq);
+      afterSeq = lookedTo;
+    }
+    expect(found.size).toBeLessThan(all);
+    expect(found.size).toBeGreaterThanOrEqual(all - mostOnPage);
+  }
+});
+
+test("answers on a damaged page of the log are passed over, and no others", async () => {
+  const { store, clock } = await damaged("attempt", fillHistory);
+  clock.advance(minuteMs);
+  const found = new Set<number>();
+  let after: AttemptRef | null = null;
+  for (let isMore = true; isMore; ) {
+    const look = await store.keptAnswers({ after, before: clock.now() });
+    for (const { key } of look.attempts) found.add(key);
+    ({ lookedTo: after, isMore } = look);
+  }
+  expect(found.size).toBeLessThan(all);
+  expect(found.size).toBeGreaterThanOrEqual(all - mostOnPage);
+});
 
 test("statistics on a damaged page are lost, and those of others are written", async () => {
   const delta = { accepted: 1, delivered: 0, failed: 0, attempts: 0, latency: new Map<number, number>() };
