@@ -71,7 +71,8 @@ export function createAnswerPruner({
         return true;
       }
       if (isAtEnd) return false;
-      const found = await store.keptAnswers({ after, before: clock.now() - restMs });
+      const now = clock.now();
+      const found = await store.keptAnswers({ after, before: now - restMs, now });
       for (const attempt of found.attempts) note(attempt);
       after = found.lookedTo && placeOf(found.lookedTo);
       isAtEnd = !found.isMore;

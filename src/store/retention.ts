@@ -35,6 +35,7 @@ export interface KeptAnswersQuery {
   /** The last attempt that was looked at; null when none was. */
   readonly after: AttemptRef | null;
   readonly before: number;
+  readonly now: number;
 }
 
 export interface KeptAnswers {
@@ -66,7 +67,8 @@ export interface RetentionVerbs {
   erasePayloads(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
   /**
    * The next logged attempts that were acknowledged and whose response body is still kept, in the order of the log. Those that
-   * began after `before` may be missing; a later look finds them. Damaged parts of the store are skipped.
+   * began after `before` may be missing; a later look finds them. Those that began after `now`, by a clock that was ahead, are
+   * passed over, as are damaged parts of the store.
    */
   keptAnswers(query: KeptAnswersQuery): Promise<KeptAnswers>;
   /** Removes the response bodies of these attempts. Does nothing for a deleted account. */

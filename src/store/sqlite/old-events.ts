@@ -78,7 +78,7 @@ interface AnsweredRow {
 }
 
 /** Walks the table: its keys are in the order of the log. */
-export function keptAnswers(client: Database, { after, before }: KeptAnswersQuery): KeptAnswers {
+export function keptAnswers(client: Database, { after, before, now }: KeptAnswersQuery): KeptAnswers {
   const statement = client.query<AnsweredRow, [number, number]>(
     `select tenant_key as tenantKey, event_seq as eventSeq, key, webhook_key as webhookKey, started_at as startedAt,
        status_code between 200 and 299 and response_body is not null as isKept
@@ -91,10 +91,10 @@ export function keptAnswers(client: Database, { after, before }: KeptAnswersQuer
     if (nextKey === null) return { attempts: [], lookedTo: after, isMore: false };
     return { attempts: [], lookedTo: { tenantKey: 0, eventSeq: 0, key: nextKey - 1 }, isMore: true };
   }
-  const firstLate = rows.findIndex(({ startedAt }) => startedAt >= before);
+  const firstLate = rows.findIndex(({ startedAt }) => startedAt >= before && startedAt <= now);
   const looked = firstLate === -1 ? rows : rows.slice(0, firstLate);
   return {
-    attempts: looked.flatMap(({ isKept, startedAt: _, ...attempt }) => (isKept ? [attempt] : [])),
+    attempts: looked.flatMap(({ isKept, startedAt, ...attempt }) => (isKept && startedAt < before ? [attempt] : [])),
     lookedTo: looked.at(-1) ?? after,
     isMore: firstLate === -1 && (rows.length === attemptsInOneLook || !isWhole),
   };

@@ -3,6 +3,7 @@ import type { ReplayKind } from "../../../src/domain/replay.ts";
 import { endedForMs } from "../../../src/domain/retention.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import { parseEventId } from "../../../src/lib/id.ts";
+import type { AttemptRef } from "../../../src/store/deliveries.ts";
 import type { OldEventsQuery } from "../../../src/store/retention.ts";
 import type { NewReplay } from "../../../src/store/store.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
@@ -182,7 +183,9 @@ export function retentionContract(backend: StoreBackend): void {
     });
 
     describe("the body of an answer", () => {
-      const kept = async () => (await world.store.keptAnswers({ after: null, before: world.clock.now() })).attempts;
+      const look = (after: AttemptRef | null) =>
+        world.store.keptAnswers({ after, before: world.clock.now(), now: world.clock.now() });
+      const kept = async () => (await look(null)).attempts;
 
       test("is found where it acknowledged, in the order of the log, and goes alone", async () => {
         const tenant = await world.tenant({ urls: [a] });
@@ -201,10 +204,7 @@ export function retentionContract(backend: StoreBackend): void {
         expect(bodies.map((attempts) => attempts?.[0]?.responseBody)).toEqual(["", "answer", "", "answer"]);
         expect(bodies.map((attempts) => attempts?.[0]?.statusCode)).toEqual([204, 503, 204, 204]);
         const [left] = await kept();
-        const { attempts, lookedTo } = await world.store.keptAnswers({
-          after: left ?? null,
-          before: world.clock.now(),
-        });
+        const { attempts, lookedTo } = await look(left ?? null);
         expect({ attempts, lookedTo }).toMatchObject({ attempts: [], lookedTo: { key: left?.key } });
       });
 

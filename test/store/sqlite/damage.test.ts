@@ -70,7 +70,7 @@ test("answers on a damaged page of the log are passed over, and no others", asyn
   const found = new Set<number>();
   let after: AttemptRef | null = null;
   for (let isMore = true; isMore; ) {
-    const look = await store.keptAnswers({ after, before: clock.now() });
+    const look = await store.keptAnswers({ after, before: clock.now(), now: clock.now() });
     for (const { key } of look.attempts) found.add(key);
     ({ lookedTo: after, isMore } = look);
   }

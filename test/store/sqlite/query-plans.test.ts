@@ -220,7 +220,7 @@ describe("query plans", () => {
         const accounts = { kind: "except", tenantKeys: [] } as const;
         oldEvents(client, { afterSeq: 0, before: 1, accounts, withPayload, limit: 1 });
       }
-      keptAnswers(client, { after: null, before: 1 });
+      keptAnswers(client, { after: null, before: 1, now: 1 });
       createSandboxBooks(connection);
       inboxVerbs(connection);
       statVerbs(connection);
