@@ -68,10 +68,28 @@ export interface Janitor extends Loop {
 }
 
 export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, onFailed }: JanitorDeps): Janitor {
-  let pruneIsDue = true;
-  let webhooksAreDue = true;
-  let statsAreDue = true;
   let hasFreedSpace = true;
+
+  /** Work that comes up again after a while. @returns a function that takes one step, and answers true while there is more */
+  function every(ms: number, step: () => Promise<boolean>): () => Promise<boolean> {
+    let isDue = true;
+    return async () => {
+      if (!isDue) return false;
+      if (await unlessDamaged(step(), false)) return true;
+      isDue = false;
+      // The timer decides, not the wall clock: measured by that, the timer may fire early, by a hair or after the clock was
+      // set back.
+      clock.after(ms, () => {
+        isDue = true;
+        loop.wake();
+      });
+      return false;
+    };
+  }
+
+  const prune = every(pruneEveryMs, () => store.prune(clock.now(), chunk));
+  const forgetWebhooks = every(judgeWebhooksEveryMs, () => store.forgetWebhooks(clock.now(), chunk));
+  const thinStats = every(thinStatsEveryMs, () => store.thinStats(clock.now()));
 
   const loop = createLoop({
     clock,
@@ -80,52 +98,27 @@ export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, o
     failurePauseMs,
     pausePerWork,
     async step() {
-      const isMoreToFail = await store.failUndeliverable(chunk);
+      const isMoreToFail = await unlessDamaged(store.failUndeliverable(chunk), false);
       onFailed();
       if (isMoreToFail) return "more";
-      const released = await store.endOrder(chunk);
+      const released = await unlessDamaged(store.endOrder(chunk), null);
       if (released !== null) {
         deliveries.wake(released);
         return "more";
       }
-      if (await store.eraseDeleted(chunk)) {
+      if (await unlessDamaged(store.eraseDeleted(chunk), false)) {
         hasFreedSpace = true;
         return "more";
       }
-      if (pruneIsDue) {
-        if (await store.prune(clock.now(), chunk)) return "more";
-        pruneIsDue = false;
-        // The timer decides, not the wall clock: measured by that, the timer may fire early, by a hair or after the clock was
-        // set back.
-        clock.after(pruneEveryMs, () => {
-          pruneIsDue = true;
-          loop.wake();
-        });
-      }
-      if (webhooksAreDue) {
-        if (await store.forgetWebhooks(clock.now(), chunk)) {
-          hasFreedSpace = true;
-          return "more";
-        }
-        webhooksAreDue = false;
-        clock.after(judgeWebhooksEveryMs, () => {
-          webhooksAreDue = true;
-          loop.wake();
-        });
-      }
-      if (statsAreDue) {
-        if (await store.thinStats(clock.now())) {
-          hasFreedSpace = true;
-          return "more";
-        }
-        statsAreDue = false;
-        clock.after(thinStatsEveryMs, () => {
-          statsAreDue = true;
-          loop.wake();
-        });
+      if (await prune()) return "more";
+      if ((await forgetWebhooks()) || (await thinStats())) {
+        hasFreedSpace = true;
+        return "more";
       }
       // Others may free space at any time.
-      if (hasFreedSpace || store.isShared) hasFreedSpace = await store.reclaim(reclaimedBytes);
+      if (hasFreedSpace || store.isShared) {
+        hasFreedSpace = await unlessDamaged(store.reclaim(reclaimedBytes), false);
+      }
       return hasFreedSpace ? "more" : "idle";
     },
     onFailure(error) {
@@ -140,4 +133,14 @@ export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, o
       loop.wake();
     },
   };
+}
+
+/** Damage lasts until a backup is restored, and the store has reported it: there is nothing to do, and everything else goes on. */
+async function unlessDamaged<Answer>(step: Promise<Answer>, otherwise: Answer): Promise<Answer> {
+  try {
+    return await step;
+  } catch (error) {
+    if (isUnavailable(error) && error.code === "storage_damaged") return otherwise;
+    throw error;
+  }
 }

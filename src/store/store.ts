@@ -431,7 +431,7 @@ export interface ReplayVerbs {
 export interface MaintenanceVerbs {
   /**
    * Removes about `limit` idempotency keys, ended sessions, login addresses, retired keys and audit entries that have
-   * outlived their use; true while there may be more.
+   * outlived their use; true while there may be more. Tables that are damaged are skipped.
    */
   prune(now: number, limit: number): Promise<boolean>;
   /**

@@ -136,4 +136,18 @@ describe("the janitor", () => {
     expect(prunes()).toBe(2);
     expect(lines.map((line) => JSON.parse(line))).toMatchObject(told);
   });
+
+  test.each(["fail", "order", "erase", "prune", "forget", "thin", "release"] as const)(
+    "does everything else, and is idle, when what %s needs is damaged",
+    async (kind) => {
+      const { janitor, broken, times, minutePasses } = setUp();
+      broken.set(kind, unavailable("This data is damaged in storage.", "storage_damaged"));
+      await janitor.whenIdle();
+      for (const each of ["fail", "order", "erase", "prune", "forget", "thin", "release"] as const) {
+        expect([each, times(each)]).toEqual([each, 1]);
+      }
+      await minutePasses();
+      expect(times("prune")).toBe(2);
+    },
+  );
 });

@@ -7,10 +7,11 @@ import { mailRules } from "../../domain/mail.ts";
 import { keptAfterErasure } from "../audit.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { isStorageDamaged, readOrRefuse } from "./damage.ts";
+import { isStorageDamaged, readOrRefuse, unlessDamaged } from "./damage.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
 import type { Checkpoints } from "./pragma.ts";
 import { refuse } from "./transaction.ts";
+import { writeAroundDamage } from "./write-around-damage.ts";
 
 /** SQLite's own page size, which the database keeps. */
 const pageBytes = 4096;
@@ -118,6 +119,14 @@ export function maintenanceVerbs(
     return true;
   }
 
+  const reportTable = ({ table }: { table: string }) => reportDamage(`The table ${table}`);
+
+  function hasAny(one: (typeof outlived)[number], now: number): boolean {
+    const answer = unlessDamaged(() => one.hasAny(now - one.ageMs));
+    if (answer === null) reportTable(one);
+    return answer ?? false;
+  }
+
   let closing: Promise<void> | null = null;
 
   async function end(): Promise<void> {
@@ -157,19 +166,15 @@ export function maintenanceVerbs(
     },
 
     async prune(now, limit) {
-      const found: typeof outlived = [];
-      for (const one of outlived) {
-        const hasAny = await readOrRefuse(
-          () => reportDamage(`The table ${one.table}`),
-          () => one.hasAny(now - one.ageMs),
-        );
-        if (hasAny) found.push(one);
-      }
+      const found = outlived.filter((one) => hasAny(one, now));
       if (found.length === 0) return false;
-      return writer.submit<boolean>(() => {
-        const removed = found.map(({ remove, ageMs }) => remove(now - ageMs, limit));
-        return removed.some((changes) => changes >= limit);
-      });
+      const removed = await writeAroundDamage(
+        writer,
+        found,
+        (_tx, some) => some.map(({ remove, ageMs }) => remove(now - ageMs, limit)),
+        reportTable,
+      );
+      return removed.flat().some((changes) => changes >= limit);
     },
 
     reclaim: (bytes) =>

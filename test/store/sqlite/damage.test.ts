@@ -1,5 +1,8 @@
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
+import { join } from "node:path";
 import type { AttemptRef } from "../../../src/store/deliveries.ts";
+import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
@@ -25,7 +28,7 @@ async function damaged<Filled>(name: string, fill: (store: Store, now: number) =
   overwritePages(dataDir, pages.slice(pages.length >> 1).slice(0, 1));
   const store = open();
   sqlite.cleanUpFirst(() => store.close());
-  return { store, filled, clock, warnings };
+  return { store, filled, clock, warnings, dataDir };
 }
 
 /** An account with 3,000 events, each delivered with an answer that has a body. */
@@ -97,4 +100,30 @@ test("statistics on a damaged page are lost, and those of others are written", a
   expect(written.length).toBeGreaterThanOrEqual(tenantKeys.length - 2);
   expect(written.length).toBeLessThan(tenantKeys.length);
   expect(warnings).toContainEqual(expect.stringMatching(/^A part of the statistics of the account with the key \d+ /));
+});
+
+test("what has outlived its use goes, except from a damaged table", async () => {
+  const hourMs = 60 * minuteMs;
+  const { store, clock, warnings, dataDir } = await damaged("idempotency", async (made, now) => {
+    const tenant = newTenant();
+    const { key: tenantKey } = await made.createTenant(tenant, now);
+    const keys = Array.from({ length: 200 }, (_, i) => `${i} ${"x".repeat(200)}`);
+    await Promise.all(
+      keys.map((key) =>
+        made.acceptEvents({
+          ...{ tenantKey, apiKeyId: tenant.apiKey.id, events: [untyped(bytes("{}"))] },
+          idempotency: { key, fingerprint: new Uint8Array(32) },
+        }),
+      ),
+    );
+    await made.endSession("session", now + hourMs);
+  });
+  clock.advance(40 * 24 * hourMs);
+  const client = new Database(join(dataDir, databaseFile), { readonly: true });
+  const sessions = () => client.query("select id from ended_session").values().length;
+  expect(sessions()).toBe(1);
+  while (await store.prune(clock.now(), 100));
+  expect(sessions()).toBe(0);
+  client.close();
+  expect(warnings).toContainEqual(expect.stringMatching(/^The table idempotency cannot be read/));
 });

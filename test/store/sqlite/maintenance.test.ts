@@ -45,7 +45,6 @@ test.each<[string, string, (store: Store) => Promise<unknown>]>([
   ["what is held back", "webhook", (store) => store.endOrder(100)],
   ["removed webhooks", "webhook", (store) => store.forgetWebhooks(Date.now(), 100)],
   ["deleted accounts", "tenant", (store) => store.eraseDeleted(100)],
-  ["what has outlived its use", "idempotency", (store) => store.prune(Date.now(), 100)],
   ["old statistics", "stat", (store) => store.thinStats(Date.now())],
   ["accounts with a retention of their own", "tenant", (store) => store.accountsKeptOtherwise()],
   ["an account's size", "tenant_usage", (store) => store.storageOf(1)],
