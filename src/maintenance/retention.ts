@@ -100,7 +100,9 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     ];
     const nameOf = ({ what, ageMs, accounts: chosen }: Walk) => JSON.stringify([what, ageMs, chosen]);
     const known = new Map(walks.map((walk) => [nameOf(walk), walk]));
+    const before = walks;
     walks = wanted.map((walk) => known.get(nameOf(walk)) ?? walk);
+    for (const walk of before) if (!walks.includes(walk)) end(walk);
     walks.forEach(begin);
   }
 
@@ -130,10 +132,14 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
 
   const answers = createAnswerPruner({ store, clock });
 
+  /** A walk that is under way goes on. */
   function begin(walk: Walk): void {
     const now = clock.monotonicMs();
+    if (walk.begunAt !== null && (!walk.isAtEnd || now - walk.begunAt < beginAgainAfterMs)) {
+      walk.isAtEnd = false;
+      return;
+    }
     walk.isAtEnd = false;
-    if (walk.begunAt !== null && now - walk.begunAt < beginAgainAfterMs) return;
     walk.begunAt = now;
     walk.afterSeq = 0;
   }
@@ -177,6 +183,19 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     if (found.lookedTo === null) end(walk);
   }
 
+  /** Between two steps of a walk, too: walks may take hours, and an account over its limit is to be stopped within a minute. */
+  async function lookAround(): Promise<void> {
+    const accounts = await store.accountsKeptOtherwise();
+    plan(accounts);
+    answers.begin();
+    await judgeStorage(accounts);
+    isDue = false;
+    clock.after(lookEveryMs, () => {
+      isDue = true;
+      loop.wake();
+    });
+  }
+
   const loop = createLoop({
     clock,
     mayStep: mayRun,
@@ -186,22 +205,12 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     longestPauseMs,
     async step() {
       if (isDue) {
-        const accounts = await store.accountsKeptOtherwise();
-        plan(accounts);
-        answers.begin();
-        await judgeStorage(accounts);
-        isDue = false;
+        await lookAround();
         return "more";
       }
       const walk = walks.find(({ isAtEnd }) => !isAtEnd);
       if (walk) await take(walk);
-      else if (!(await answers.step())) {
-        clock.after(lookEveryMs, () => {
-          isDue = true;
-          loop.wake();
-        });
-        return "idle";
-      }
+      else if (!(await answers.step())) return "idle";
       return "more";
     },
     onFailure(error) {

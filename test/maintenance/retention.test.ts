@@ -31,6 +31,7 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
   clock.advance(100 * dayMs);
   let events: Kept[] = ages.map((age, i) => ({ tenantKey: 1 + (i % 2), seq: firstSeqAt(clock.now() - age) + i }));
   const queries: OldEventsQuery[] = [];
+  let lookMs = 0;
   let faults = 0;
   let freed = 0;
   let accounts: readonly AccountKept[] = [];
@@ -40,6 +41,7 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
   const store: RetentionVerbs = {
     async oldEvents(query) {
       queries.push(query);
+      clock.advance(lookMs);
       if (faults-- > 0) throw unavailable("The disk is stuck.", "storage_unavailable");
       const { afterSeq, before, withPayload, limit, accounts: chosen } = query;
       const isChosen = (tenantKey: number) => chosen.tenantKeys.includes(tenantKey) === (chosen.kind === "only");
@@ -93,6 +95,17 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
       accounts = own.map((one) => ({ ...noneOfItsOwn, ...one }));
     },
     freed: () => freed,
+    /** From now on each look takes a second, and so a step three. */
+    slowDown() {
+      lookMs = 1_000;
+    },
+    /** Lets time pass without waiting for the end of a walk. */
+    async run(ms: number) {
+      for (let passed = 0; passed < ms; passed += 500) {
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        clock.advance(500);
+      }
+    },
     fail() {
       faults = 1;
     },
@@ -181,6 +194,21 @@ describe("retention", () => {
     setOwn({ tenantKey: 1, ownStorageBytes: 2, storageFullAt: 1 });
     await pass(60_000);
     expect([...full]).toEqual([[1, false]]);
+  });
+
+  test("finds that out each minute, also while there is much to let go", async () => {
+    const { retention, run, full, setOwn, slowDown, events } = setUp(
+      { retentionMs: 30 * dayMs },
+      Array(600).fill(40 * dayMs),
+    );
+    setOwn({ tenantKey: 1, ownStorageBytes: 280 });
+    slowDown();
+    retention.start();
+    await run(30_000);
+    expect([...full]).toEqual([[1, true]]);
+    await run(60_000);
+    expect([...full]).toEqual([[1, false]]);
+    expect(events().length).toBeGreaterThan(300);
   });
 
   test("tries again after a fault", async () => {
