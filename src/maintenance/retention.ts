@@ -23,6 +23,12 @@ const lookEveryMs = 60_000;
 /** Events that were still waiting when a walk passed them, and have ended since, go with the next walk from the start. */
 const beginAgainAfterMs = dayMs;
 
+/**
+ * A walk by size begins again sooner, since the oldest events are to go first: after ten times as long as it took to get to the
+ * end, at the next look if there are few events. Going through two million that all wait, before each new one, would never end.
+ */
+const restPerWalk = 10;
+
 const failurePauseMs = 5_000;
 
 export interface RetentionSettings {
@@ -54,8 +60,10 @@ interface Walk {
   readonly ageMs: number | null;
   readonly accounts: AccountChoice;
   afterSeq: number;
-  /** By `clock.monotonicMs`; null: not begun yet. */
-  begunAt: number | null;
+  /** By `clock.monotonicMs`. */
+  begunAt: number;
+  /** When it goes through all events again; null until it has got to the end. */
+  beginAgainAt: number | null;
   isAtEnd: boolean;
   /** Events gone since the walk was last at its end. */
   gone: number;
@@ -63,7 +71,7 @@ interface Walk {
 
 /**
  * Removes what has become old, in small steps that yield to traffic. Each age has its own walk through the events, in order,
- * which remembers its place: what it has passed is not looked at again until the next day or the next start.
+ * which remembers its place: what it has passed is not looked at again until it begins again, a day later, or at the next start.
  */
 export function createRetention({ store, settings, clock, log, mayRun, passOn, onFreed }: RetentionDeps): Loop {
   const { retentionMs: eventsMs, retentionPayloadsMs: payloadsMs, retentionMaxBytes: maxBytes } = settings;
@@ -74,7 +82,7 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
 
   const walkOf = (what: Walk["what"], ageMs: Walk["ageMs"], accounts: AccountChoice): Walk => ({
     ...{ what, ageMs, accounts },
-    ...{ afterSeq: 0, begunAt: null, isAtEnd: false, gone: 0 },
+    ...{ afterSeq: 0, begunAt: clock.monotonicMs(), beginAgainAt: null, isAtEnd: false, gone: 0 },
   });
 
   /** One per age; accounts without an age of their own use the server's. */
@@ -135,16 +143,17 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
   /** A walk that is under way goes on. */
   function begin(walk: Walk): void {
     const now = clock.monotonicMs();
-    if (walk.begunAt !== null && (!walk.isAtEnd || now - walk.begunAt < beginAgainAfterMs)) {
-      walk.isAtEnd = false;
-      return;
-    }
     walk.isAtEnd = false;
+    if (walk.beginAgainAt === null || now < walk.beginAgainAt) return;
     walk.begunAt = now;
+    walk.beginAgainAt = null;
     walk.afterSeq = 0;
   }
 
   function end(walk: Walk): void {
+    const now = clock.monotonicMs();
+    const restMs = walk.ageMs === null ? restPerWalk * (now - walk.begunAt) : Number.POSITIVE_INFINITY;
+    walk.beginAgainAt ??= Math.min(now + restMs, walk.begunAt + beginAgainAfterMs);
     walk.isAtEnd = true;
     if (walk.gone === 0) return;
     log.write("info", "retention.done", { what: walk.what, events: walk.gone });
@@ -168,7 +177,7 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
   async function take(walk: Walk): Promise<void> {
     if (walk.ageMs === null && maxBytes !== null && (await store.usedBytes()) <= maxBytes) {
       // Next time, the oldest events have to go again.
-      walk.begunAt = null;
+      walk.beginAgainAt = 0;
       end(walk);
       return;
     }

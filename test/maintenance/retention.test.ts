@@ -156,6 +156,32 @@ describe("retention", () => {
     expect(events()).toHaveLength(2);
   });
 
+  test("lets the oldest go before newer ones also when they waited the last time", async () => {
+    const { begin, pass, clock, events } = setUp({ retentionMaxBytes: 1 }, days(3, 2, 1));
+    const oldest = [...events()];
+    for (const event of oldest) event.waits = true;
+    await begin();
+    expect(events()).toEqual(oldest);
+    const newer = { tenantKey: 1, seq: firstSeqAt(clock.now()) };
+    events().push(newer);
+    for (const event of oldest) event.waits = false;
+    await pass(2 * endedForMs);
+    expect(events()).toEqual([newer]);
+  });
+
+  test("goes through many that wait only now and then, however long there is too much", async () => {
+    const { retention, run, slowDown, events, queries } = setUp({ retentionMaxBytes: 1 }, Array(30).fill(dayMs));
+    for (const event of events()) event.waits = true;
+    slowDown();
+    retention.start();
+    const begun = () => queries.filter(({ afterSeq }) => afterSeq === 0).length;
+    // Ten steps of three seconds.
+    await run(5 * 60_000);
+    expect(begun()).toBe(1);
+    await run(3 * 60_000);
+    expect(begun()).toBe(2);
+  });
+
   test("goes on each minute from where it was, and looks again at what waited a day later", async () => {
     const { begin, pass, events, queries } = setUp({ retentionMs: 30 * dayMs }, days(40, 35, 30));
     const [first] = events();
