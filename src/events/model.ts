@@ -160,7 +160,7 @@ export const listQuery = v.pipe(
           text(maxSearchLength),
           v.check((given) => given.isWellFormed(), "must be well-formed text"),
           v.description(
-            "Text in the payload, exactly as it is written there, or part of the event's id. The search goes from the newest event back, ends after 200,000 events, 500 ms or a full page, and says in `searchedTo` how far it got.",
+            "Text in the payload, exactly as it is written there, or part of the event's id. The search goes from the newest event back, ends after 200,000 events, 500 ms or a full page, and says in `searchedTo` how far it got. An event whose whole id is given comes first wherever it is, also when such a search is continued.",
           ),
         ),
       ),

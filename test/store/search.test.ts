@@ -71,6 +71,9 @@ describe("a search", () => {
     expect(await search(id, { limit: 5, fromSeq: atMs(50) })).toMatchObject({ places: [203, 103], total: 2 });
     const far = listOf({ newest: 300_000, isFound: (ms) => ms === 3 });
     expect(await far.search(id)).toEqual({ places: [3], total: 1, totalIsExact: false, searchedTo: 100_000 });
+    // A continuation begins with it again, until the search has passed it.
+    expect(await far.search(id, { toSeq: atMs(100_001) - 1 })).toMatchObject({ places: [3], searchedTo: null });
+    expect(await far.search(id, { toSeq: atMs(3) - 1 })).toMatchObject({ places: [], total: 0 });
   });
 });
 
