@@ -58,6 +58,12 @@ export function acceptanceVerbs(
     const owner = node();
     const { incarnation } = owner;
     const held = await hold(tx, tenantKey);
+    const stood = linesOf(held.webhooks, events);
+    await lockLines(
+      tx,
+      stood.map(({ webhookKey }) => webhookKey),
+    );
+    const lines = await readLines(tx, stood);
     const lanes = await lockQuota(tx, tenantKey);
     const submission: Submission = {
       types: events.map(({ type }) => type),
@@ -75,12 +81,6 @@ export function acceptanceVerbs(
     }
 
     if (!held.webhooks.every(isEnabled)) await groups.learn([tenantKey]);
-    const stood = linesOf(held.webhooks, events);
-    await lockLines(
-      tx,
-      stood.map(({ webhookKey }) => webhookKey),
-    );
-    const lines = await readLines(tx, stood);
     const planned = planEvents({ numbers, groups }, tenant, request, acceptance.records, lines);
     if (planned.accepted.deliveries.length > 0) await beOwner(tx, owner);
     await insertEvents(tx, planned);

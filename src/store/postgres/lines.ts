@@ -12,7 +12,8 @@ import type { Transaction } from "./pool.ts";
 /**
  * The lines in which deliveries to ordered webhooks wait for each other (`domain/order.ts`). Whoever adds to a line, or ends
  * its head, holds the webhook's lock until it commits: otherwise the first could find a head that is just ending, and the
- * second nobody behind it. This lock is taken after that of the tenant and before those of records.
+ * second nobody behind it. This lock is taken after that of the tenant, and before those of usage rows and records: lanes have
+ * it when they count.
  */
 export interface Line {
   readonly webhookKey: number;

@@ -17,7 +17,7 @@ const a = "https://a.example/hook";
 describeWithPostgres("lines of an ordered webhook, on two nodes", () => {
   const postgres = usePostgres();
 
-  async function twoNodes() {
+  async function twoNodes({ ordered = true } = {}) {
     const url = await postgres.migrated();
     const open = async () => {
       const { store } = await openPostgresStore({ url, clock: systemClock, durability: "waived" });
@@ -25,7 +25,7 @@ describeWithPostgres("lines of an ordered webhook, on two nodes", () => {
       return store;
     };
     const stores = [await open(), await open()] as const;
-    const made = newTenant({ webhooks: newWebhooks({ url: a, ordered: true }) });
+    const made = newTenant({ webhooks: newWebhooks({ url: a, ordered }) });
     const { key: tenantKey } = await stores[0].createTenant(made, systemClock.now());
     const accept = (store: Store, ...orderingKeys: readonly (string | null)[]) =>
       store.acceptEvents({
@@ -120,6 +120,26 @@ describeWithPostgres("lines of an ordered webhook, on two nodes", () => {
       for (const delivery of await claim(stores[0])) await settle(stores[0], delivery, "delivered");
     }
     expect(await pool.read("select 1 from pending")).toEqual([]);
+  });
+
+  test("whoever accepts alone has counted nothing yet while it waits for a line, as lanes count while they have it", async () => {
+    const { stores, tenantKey, accept, pool } = await twoNodes({ ordered: false });
+    await accept(stores[0], "x");
+    await accept(stores[0], "x");
+    const [webhook] = await stores[0].webhooks(tenantKey);
+    if (!webhook) throw new Error("There is no webhook");
+    // What the lane keeps is now outdated, so it leaves the next event out without waiting for the line.
+    await pool.write("update webhook set ordered = true where key = $1::bigint", [webhook.key]);
+    await pool.write("update tenant set version = version + 1 where key = $1::bigint", [tenantKey]);
+    const { accepting, counted } = await pool.transact(async ({ run }) => {
+      await run("select pg_advisory_xact_lock($1::bigint)", [webhook.key]);
+      const accepting = accept(stores[0], "x");
+      await whenWaiting(pool, 1, "select pg_advisory_xact_lock");
+      const counted = await run("select 1 from usage where tenant_key = $1::bigint for update nowait", [tenantKey]);
+      return { accepting, counted };
+    });
+    expect(counted).not.toEqual([]);
+    expect((await accepting).eventIds).toHaveLength(1);
   });
 
   test.each([
