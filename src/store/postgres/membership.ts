@@ -79,6 +79,8 @@ export function createMembership(options: MembershipOptions): Membership {
   const { pool, openPool, clock, description, keys = () => "" } = options;
   const { onLost, onJoined, heed, onBeat, onRescued, onFailure } = options;
   let node: Node | null = null;
+  /** A place taken by a try that has not heeded all changes yet: the next one goes on with it, or each would take another. */
+  let reserved: Node | null = null;
   let listener = "";
   let stopping = false;
   /** By the monotonic clock: when the last confirmed heartbeat was sent. */
@@ -118,18 +120,27 @@ export function createMembership(options: MembershipOptions): Membership {
     }
   }
 
+  /** @returns null when there is none */
+  async function takePlace(): Promise<Node | null> {
+    const held = reserved;
+    if (held !== null && (await call(() => beat(pool, held, listener, keys()))) !== null) return held;
+    reserved = await call(() => join(pool, { ...description, listener, keys: keys() }));
+    return reserved;
+  }
+
   /** One try; only a node that has watched a full house for a whole lease may clear it. */
   async function tryToJoin(): Promise<Node | "full" | "crowded"> {
     const sentAt = clock.monotonicMs();
-    let joined = await call(() => join(pool, { ...description, listener, keys: keys() }));
+    let joined = await takePlace();
     if (joined === null && !mayRescue()) return "full";
     if (joined === null) {
       await rescue();
-      joined = await call(() => join(pool, { ...description, listener, keys: keys() }));
+      joined = await takePlace();
     }
     if (joined === null) return "crowded";
     await call(heed);
     node = joined;
+    reserved = null;
     confirmedAt = sentAt;
     return joined;
   }
@@ -239,8 +250,9 @@ export function createMembership(options: MembershipOptions): Membership {
       cancelRescue();
       breakOffRescue();
       await Promise.all(underWay);
-      const held = node;
+      const held = node ?? reserved;
       node = null;
+      reserved = null;
       if (held !== null) await retire(pool, held.incarnation).catch(onFailure);
     },
   };

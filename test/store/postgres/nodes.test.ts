@@ -11,6 +11,12 @@ import { accept, acceptText, description, expire, markOf, queueOf, whenWaiting }
 describeWithPostgres("nodes", () => {
   const postgres = usePostgres();
   const open = async (size = 4) => postgres.pool(await postgres.migrated(), { size });
+  /** As when all were taken for dead. */
+  const leave = async (pool: Pool): Promise<void> => {
+    for (const { incarnation } of await pool.read<{ incarnation: number }>("select incarnation from node")) {
+      await retire(pool, incarnation);
+    }
+  };
   const joined = async (pool: Pool): Promise<Node> => {
     const node = await join(pool, description);
     if (!node) throw new Error("No slot is free");
@@ -108,6 +114,48 @@ describeWithPostgres("nodes", () => {
     heeded.resolve();
     const next = await whenJoined();
     expect([membership.current(), membership.mayTrust()]).toEqual([next, true]);
+  });
+
+  test.each([
+    ["keep it", "kept", (_pool: Pool) => {}],
+    ["take another one if it was taken for dead meanwhile", "another", (pool: Pool) => leave(pool)],
+  ])("that have a place, but cannot heed yet, %s", async (_, which, meanwhile) => {
+    const pool = await open();
+    let heed = async () => {};
+    const { membership, node, time, whenFailed, whenJoined } = await member(pool, { heed: () => heed() });
+    const places = () => pool.read<{ incarnation: number }>("select incarnation from node");
+    heed = () => Promise.reject(new Error("not yet"));
+    await retire(pool, node.incarnation);
+    let tried = whenFailed();
+    time.advance(3_000);
+    await tried;
+    const [taken] = await places();
+    await meanwhile(pool);
+    for (let tries = 0; tries < 3; tries++) {
+      tried = whenFailed();
+      time.advance(1_000);
+      await tried;
+    }
+    expect(await places()).toHaveLength(1);
+    heed = async () => {};
+    time.advance(1_000);
+    expect((await whenJoined()).incarnation === taken?.incarnation).toBe(which === "kept");
+    expect(await places()).toEqual([{ incarnation: membership.current()?.incarnation ?? 0 }]);
+  });
+
+  test("that stop before they have heeded give their place back", async () => {
+    const pool = await open();
+    let heed = async () => {};
+    const { membership, node, time, whenFailed } = await member(pool, { heed: () => heed() });
+    heed = () => Promise.reject(new Error("not yet"));
+    await retire(pool, node.incarnation);
+    const tried = whenFailed();
+    time.advance(3_000);
+    await tried;
+    const stopped = membership.stop();
+    time.advance(1_000);
+    await stopped;
+    expect(await pool.read("select 1 from node")).toEqual([]);
   });
 
   test("that are late, and were not missed, go on", async () => {
