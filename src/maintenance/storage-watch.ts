@@ -47,6 +47,8 @@ const classesByCode: readonly (readonly [prefix: string, StorageErrorClass])[] =
   ["ERR_POSTGRES_TLS", "unreachable"],
   ["EPROTO", "unreachable"],
   ["DeadlinePassed", "unreachable"],
+  // The end of a failover.
+  ["DatabaseWentBack", "unreachable"],
 ];
 
 const classOf = (error: unknown, code: string): StorageErrorClass | undefined =>

@@ -49,8 +49,9 @@ export interface NodeLease {
 
 export interface NodeLeaseListener {
   /**
-   * This node was declared dead: what it owned belongs to others, and what it keeps in memory may be older than what others
-   * were told. It is about to come back as another node.
+   * This node was declared dead, or the database has gone back to an earlier state: what it owned belongs to others, and what
+   * it keeps in memory may be older than what others were told, or may never have been. It is about to come back as another
+   * node.
    */
   lost(): void;
   /** The lease was extended, so what had to wait for that may start. */

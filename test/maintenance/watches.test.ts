@@ -4,7 +4,7 @@ import { createDescriptorWatch } from "../../src/maintenance/descriptor-watch.ts
 import { createDiskWatch } from "../../src/maintenance/disk-watch.ts";
 import { createIdClockWatch } from "../../src/maintenance/id-clock-watch.ts";
 import { createStorageWatch } from "../../src/maintenance/storage-watch.ts";
-import { DeadlinePassed } from "../../src/store/postgres/faults.ts";
+import { DatabaseWentBack, DeadlinePassed } from "../../src/store/postgres/faults.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 type Line = Record<string, unknown> & { event: string; level: string };
@@ -165,6 +165,14 @@ describe("a storage that fails", () => {
     watch.failed({ operation: "statement", error: new DeadlinePassed("no answer for 12 s") });
     for (const code of ["CERT_HAS_EXPIRED", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "EPROTO"]) fail(code, "statement");
     expect(counted).toEqual(Array(7).fill("unreachable"));
+  });
+
+  test("a database that has gone back is one, and a line of its own with what to do", () => {
+    const { lines, watch, fail, counted } = setUp();
+    fail("ERR_POSTGRES_CONNECTION_CLOSED", "heartbeat");
+    watch.failed({ operation: "heartbeat", error: new DatabaseWentBack() });
+    expect(counted).toEqual(Array(2).fill("unreachable"));
+    expect(lines.at(-1)).toMatchObject({ code: "DatabaseWentBack", message: expect.stringMatching(/ Try: set /) });
   });
 
   test("a defect of ours is none, nor are transactions in each other's way", () => {

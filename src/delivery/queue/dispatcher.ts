@@ -383,10 +383,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
     surrender() {
       returns.forget();
-      // What has ended since will not be told: changes are kept only for those who hold a lease. What still holds is found
-      // out by accepting and claiming.
+      // What has ended since will not be told: changes are kept only for those who hold a lease. If the store has gone back,
+      // some of what was told has never been. What still holds is found out by accepting and claiming.
       paused.clear();
-      hindsight.forgetWebhooks();
+      hindsight.forgetAll();
       for (const queue of queues.all()) {
         queue.removed = true;
         queue.surrendered = true;

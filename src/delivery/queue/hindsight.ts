@@ -10,8 +10,8 @@ export interface Hindsight {
   /** The webhook was removed or disabled. */
   webhookClosed(webhookKey: number): void;
   webhookEnabled(webhookKey: number): void;
-  /** Some may have been enabled since, without any news of it. */
-  forgetWebhooks(): void;
+  /** Some may have been enabled since, without any news of it; or the store has gone back, and none of it has happened. */
+  forgetAll(): void;
   tenantDeleted(tenantKey: number): void;
   replayCancelled(replayKey: number): void;
   /** Nothing is to be sent to it. */
@@ -25,16 +25,18 @@ const remembered = 10_000;
 
 export function createHindsight(): Hindsight {
   let webhooks = createRecent<number, boolean>(remembered);
-  const tenants = createRecent<number, true>(remembered);
-  const replays = createRecent<number, true>(remembered);
+  let tenants = createRecent<number, true>(remembered);
+  let replays = createRecent<number, true>(remembered);
 
   return {
     webhookClosed: (webhookKey) => webhooks.set(webhookKey, true),
     webhookEnabled(webhookKey) {
       if (webhooks.get(webhookKey)) webhooks.set(webhookKey, false);
     },
-    forgetWebhooks() {
+    forgetAll() {
       webhooks = createRecent(remembered);
+      tenants = createRecent(remembered);
+      replays = createRecent(remembered);
     },
     tenantDeleted: (tenantKey) => tenants.set(tenantKey, true),
     replayCancelled: (replayKey) => replays.set(replayKey, true),

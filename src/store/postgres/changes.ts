@@ -12,6 +12,10 @@ import type { Pool, Transaction } from "./pool.ts";
  *
  * A node that does not note it in time is a problem for no longer than a lease: its heartbeat counts as confirmed only once
  * the changes from before it are heeded, so after a lease it has either heeded them or no longer relies on anything.
+ *
+ * A database that has gone back to an earlier state, as after a failover to a standby that lagged behind, gives numbers again.
+ * A node that has heeded a number which is no longer there, or finds its own note older than it was, has to let go of
+ * everything, and begins again at the number that is there now.
  */
 export interface Changes {
   /** Numbers and writes them, in a transaction. Must be the last thing in it: from here on all other changes wait. */
@@ -35,6 +39,8 @@ export interface ChangesOptions {
    * state.
    */
   heed(changes: readonly SharedChange[]): Promise<void>;
+  /** Called when the database has gone back: whatever this node keeps may follow from changes that never were. */
+  onGoneBack(incarnation: number): void;
   onFailure(error: unknown): void;
 }
 
@@ -61,7 +67,19 @@ interface Waiter {
   resolve(): void;
 }
 
-export function createChanges({ pool, clock, node, heed, onFailure }: ChangesOptions): Changes {
+/** What is new, as of one moment: a row for each change, or one without. */
+const newsText = `select last::float8 as last, own.heeded::float8 as noted, number::float8 as number, body
+  from change_head left join node own on own.incarnation = $2::int left join change on number > $1::bigint order by number`;
+
+interface News {
+  readonly last: number;
+  /** What the row of this node says that it has heeded; null: it has none. */
+  readonly noted: number | null;
+  readonly number: number | null;
+  readonly body: string | null;
+}
+
+export function createChanges({ pool, clock, node, heed, onGoneBack, onFailure }: ChangesOptions): Changes {
   /** Number of the latest change that was heeded; null until the first number is known. */
   let heeded: number | null = null;
   /** What the node's row says about that. */
@@ -76,23 +94,32 @@ export function createChanges({ pool, clock, node, heed, onFailure }: ChangesOpt
   let pauseMs = firstPauseMs;
   let endPause = () => {};
 
-  async function readFrom(latest: number): Promise<number> {
-    const rows = await pool.read<{ number: number; body: string }>(
-      "select number::float8 as number, body from change where number > $1::bigint order by number",
-      [latest],
-    );
-    if (rows.length > 0) await heed(rows.map(({ body }) => JSON.parse(body)));
-    return rows.at(-1)?.number ?? latest;
-  }
-
-  async function lastNumber(): Promise<number> {
-    const [head] = await pool.read<{ last: number }>("select last::float8 as last from change_head");
-    return head?.last ?? 0;
+  /** Others may have taken a lost number by now, but the note of this node, which came after the change, is gone with it. */
+  function hasGoneBack({ last, noted: found }: News, own: Node | null): boolean {
+    if (last < (heeded ?? 0)) return true;
+    return found !== null && noted.incarnation === own?.incarnation && found < noted.number;
   }
 
   async function read(): Promise<void> {
-    const number = heeded === null ? await lastNumber() : await readFrom(heeded);
-    heeded = number;
+    const own = node();
+    const rows = await pool.read<News>(newsText, [heeded, own?.incarnation ?? null]);
+    const [head] = rows;
+    if (!head) throw new Error("The row of change_head is not there");
+    if (hasGoneBack(head, own)) {
+      heeded = head.last;
+      noted = { incarnation: own?.incarnation ?? 0, number: head.noted ?? 0 };
+      // Who is no node has let go of everything already.
+      if (own !== null) onGoneBack(own.incarnation);
+      return;
+    }
+    const made = rows.flatMap(({ body }) => (body === null ? [] : [JSON.parse(body)]));
+    if (made.length > 0) await heed(made);
+    heeded = head.last;
+    await note(head.last);
+  }
+
+  /** The node may be another one by now, which has heeded all of that, too. */
+  async function note(number: number): Promise<void> {
     const own = node();
     if (own === null || (noted.incarnation === own.incarnation && noted.number >= number)) return;
     await pool.write("update node set heeded = $1::bigint where incarnation = $2::int and heeded < $1::bigint", [

@@ -34,6 +34,19 @@ export class DeadlinePassed extends Error {
   override readonly name = "DeadlinePassed";
 }
 
+/** What the database had confirmed to this node is not there any longer. */
+export class DatabaseWentBack extends Error {
+  override readonly name = "DatabaseWentBack";
+
+  constructor() {
+    super(
+      "The database has gone back to an earlier state, as after a failover to a standby that lagged behind, so this server " +
+        "joins anew; what was written last is lost. Try: set synchronous_standby_names in PostgreSQL, so that commits wait " +
+        "for the standby.",
+    );
+  }
+}
+
 /** By SQLSTATE, whole or its class of two characters; the first match counts. Appendix A of PostgreSQL's manual. */
 const bySqlState: readonly (readonly [prefix: string, fault: Fault])[] = [
   ["53100", "full"],

@@ -20,6 +20,7 @@ export interface KeptTenants {
   /** Null: the tenant is gone. */
   read(tenantKey: number): Promise<KeptTenant | null>;
   forget(tenantKey: number): void;
+  forgetAll(): void;
 }
 
 /** How many are kept, at 1 KiB each. */
@@ -73,5 +74,6 @@ export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
       return loading;
     },
     forget: cache.forget,
+    forgetAll: cache.forgetAll,
   };
 }

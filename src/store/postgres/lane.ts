@@ -10,7 +10,8 @@ import type { Pool } from "./pool.ts";
  *
  *   submit ─▶ queue ─▶ one statement, which takes the next number of the lane's row ─▶ every waiter gets its answer
  *                        │ it fails                  each job in a statement of its own: a bad one fails alone
- *                        │ the number was not available   fenced: the node was declared dead, and nothing was written
+ *                        │ the number was not available   fenced, and nothing was written: the node was declared dead, or
+ *                        │                                the database has gone back to an earlier state
  *                        └ its connection is lost    the row says whether it happened, and ends its chance
  */
 export interface Lane<Job, Result> {
@@ -49,7 +50,7 @@ export interface LaneOptions<Job, Result> {
    * @param isOurs false: the node has been declared dead since
    */
   recall(jobs: readonly Job[], batch: number, isOurs: boolean): Promise<readonly JobOutcome<Result>[]>;
-  /** Called when the node was declared dead. */
+  /** Called when the lane can write no more: the node has to find out why, and to join anew. */
   onFenced(): void;
   /** Since when the program has been ending, by the clock; null while it is not. */
   endingSince(): number | null;
@@ -187,7 +188,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
         return;
       }
       batch = found.batch;
-      if (!found.isOurs) fence();
+      if (!found.isOurs || found.hasGoneBack) fence();
       if (found.batch < doubtful || found.batch === doubtful + 1) rejectAll(jobs, storageUnavailable("passing"));
       else answer(jobs, await persist(() => recall(bare(jobs), doubtful, found.isOurs)));
     } catch (error) {
@@ -198,19 +199,26 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
     }
   }
 
-  /** @returns where the lane stands, or that another node has taken it over, so that nobody can tell any more */
-  async function settle(doubtful: number): Promise<{ batch: number; isOurs: boolean } | "unknown"> {
-    const [ours] = await pool.write<{ batch: number }>(
-      `update lane set batch = case when batch < $3::bigint then $3::bigint + 1 else batch end
-        where slot = $1::smallint and incarnation = $2::int returning batch::float8 as batch`,
+  /**
+   * @returns where the lane stands, and whether the database no longer has batches that it had confirmed; or that another
+   * node has taken the lane over, so that nobody can tell any more
+   */
+  async function settle(
+    doubtful: number,
+  ): Promise<{ batch: number; isOurs: boolean; hasGoneBack: boolean } | "unknown"> {
+    const [ours] = await pool.write<{ before: number; batch: number }>(
+      `update lane set batch = case when before < $3::bigint then $3::bigint + 1 else before end
+        from (select slot as of_slot, batch as before from lane
+              where slot = $1::smallint and incarnation = $2::int for update) held
+        where slot = of_slot returning before::float8 as before, batch::float8 as batch`,
       [mark.slot, incarnation, doubtful],
     );
-    if (ours) return { batch: ours.batch, isOurs: true };
+    if (ours) return { batch: ours.batch, isOurs: true, hasGoneBack: ours.before < doubtful - 1 };
     const [row] = await pool.read<{ batch: number; incarnation: number | null }>(
       "select batch::float8 as batch, incarnation from lane where slot = $1::smallint",
       [mark.slot],
     );
-    return row?.incarnation === null ? { batch: row.batch, isOurs: false } : "unknown";
+    return row?.incarnation === null ? { batch: row.batch, isOurs: false, hasGoneBack: false } : "unknown";
   }
 
   /** Retries until the database answers. @throws anything but a failure of the connection; that too once time has run out */

@@ -45,6 +45,8 @@ export interface LanesOptions extends Growth, Pick<PoolOptions, "url" | "onFailu
   moment(): Moment;
   onCommit?: LaneOptions<never, never>["onCommit"];
   onEnded(replays: readonly ReplayRef[]): Promise<void>;
+  /** Called when a lane of this node can write no more. */
+  onFenced(incarnation: number): void;
 }
 
 /** Each is an index into `Node.lanes`. */
@@ -65,7 +67,7 @@ interface OfNode {
 }
 
 export function createLanes(options: LanesOptions): Lanes {
-  const { url, clock, onFailure, onCommit } = options;
+  const { url, clock, onFailure, onCommit, onFenced } = options;
   let current: OfNode | null = null;
   let closing: Promise<unknown> = Promise.resolve();
   let endingSince: number | null = null;
@@ -77,8 +79,12 @@ export function createLanes(options: LanesOptions): Lanes {
     const own = (which: number) => {
       const mark = lanes[which];
       if (!mark) throw new Error(`A node has no lane ${which}`);
-      // The next heartbeat also finds out that the node was declared dead, and acts on it.
-      return { mark, incarnation, clock, onFenced() {}, endingSince: () => endingSince, ...(onCommit && { onCommit }) };
+      return {
+        ...{ mark, incarnation, clock },
+        onFenced: () => onFenced(incarnation),
+        endingSince: () => endingSince,
+        ...(onCommit && { onCommit }),
+      };
     };
     return {
       incarnation,

@@ -2,6 +2,7 @@ import { StartupError } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import type { EndedNode } from "../node-lease.ts";
 import { nodeSlots } from "./event-schema.ts";
+import { DatabaseWentBack } from "./faults.ts";
 import {
   type Beat,
   beat,
@@ -33,6 +34,12 @@ export interface Membership {
   mayStart(): boolean;
   /** Whether what is kept in memory may be relied on: anything affected by a change that was answered has been dropped. */
   mayTrust(): boolean;
+  /**
+   * Something that the node has written under this incarnation is not there. From now on it starts nothing, and a heartbeat
+   * finds out at once whether the node was declared dead. If it was not, the database has gone back to an earlier state, as
+   * after a failover to a standby that lagged behind: then it gives its place up, and joins anew.
+   */
+  suspect(incarnation: number): void;
   /** Announces where it listens, with a heartbeat now and with all later ones. Never rejects. */
   announce(listener: string): Promise<void>;
   /** Releases what it owns, if the database can be reached. */
@@ -58,7 +65,8 @@ export interface MembershipOptions {
   /** Ids of the master keys that it has at the moment. @default none */
   keys?(): string;
   /**
-   * Called when it was declared dead: attempts must be aborted, and what is held in memory must be forgotten. It joins again.
+   * Called when it was declared dead, or the database has gone back: attempts must be aborted, and what is held in memory
+   * must be forgotten. It joins again.
    */
   onLost(): void;
   /** It is a node again, under another incarnation. */
@@ -81,6 +89,8 @@ export function createMembership(options: MembershipOptions): Membership {
   let node: Node | null = null;
   /** A place taken by a try that has not heeded all changes yet: the next one goes on with it, or each would take another. */
   let reserved: Node | null = null;
+  /** See `suspect`. */
+  let isSuspect = false;
   let listener = "";
   let stopping = false;
   /** By the monotonic clock: when the last confirmed heartbeat was sent. */
@@ -89,7 +99,7 @@ export function createMembership(options: MembershipOptions): Membership {
   let inTouchSince: number | null = null;
   let cancelBeat = () => {};
   let cancelRescue = () => {};
-  let breakOffRescue = () => {};
+  const patientPools = new Set<Pool>();
   let beating: Promise<void> = Promise.resolve();
   const underWay = new Set<Promise<void>>();
 
@@ -108,15 +118,32 @@ export function createMembership(options: MembershipOptions): Membership {
 
   const mayRescue = () => inTouchSince !== null && clock.monotonicMs() - inTouchSince >= leaseMs;
 
-  /** Takes as long as reading the whole queue does. Heartbeats go on meanwhile. */
+  /** For what takes as long as reading the whole queue does. A stop breaks it off. */
+  async function patiently<T>(work: (pool: Pool) => Promise<T>): Promise<T> {
+    const patient = openPool();
+    patientPools.add(patient);
+    try {
+      return await work(patient);
+    } finally {
+      patientPools.delete(patient);
+      await patient.close();
+    }
+  }
+
+  /** Heartbeats go on meanwhile. */
   async function rescue(): Promise<EndedNode[]> {
     if (!(await call(() => hasExpired(pool))) || stopping) return [];
-    const patient = openPool();
-    breakOffRescue = () => void patient.close();
+    return patiently(rescueExpired);
+  }
+
+  /** If it cannot be done now, it is done when the lease has run out. */
+  async function giveUp({ incarnation }: Node): Promise<void> {
     try {
-      return await rescueExpired(patient);
-    } finally {
-      await patient.close();
+      const ended = await patiently((patient) => retire(patient, incarnation));
+      // Otherwise it was declared dead just now.
+      if (ended.length > 0) onFailure(new DatabaseWentBack());
+    } catch (error) {
+      onFailure(error);
     }
   }
 
@@ -141,6 +168,7 @@ export function createMembership(options: MembershipOptions): Membership {
     await call(heed);
     node = joined;
     reserved = null;
+    isSuspect = false;
     confirmedAt = sentAt;
     return joined;
   }
@@ -171,15 +199,17 @@ export function createMembership(options: MembershipOptions): Membership {
     let nextMs = retryMs;
     try {
       const heard = await call(() => beat(pool, held, listener, keys()));
-      if (heard) {
-        const heardAt = clock.monotonicMs();
-        await call(heed);
+      const heardAt = clock.monotonicMs();
+      // This too may find that the database has gone back.
+      if (heard) await call(heed);
+      if (heard && !isSuspect) {
         confirmedAt = sentAt;
         onBeat(heard, sentAt, heardAt);
         nextMs = Math.max(0, heartbeatMs - (clock.monotonicMs() - sentAt));
       } else if (!stopping) {
         node = null;
         onLost();
+        if (heard) await giveUp(held);
         await joinAnew();
         nextMs = heartbeatMs;
       }
@@ -201,8 +231,14 @@ export function createMembership(options: MembershipOptions): Membership {
     if (!stopping) cancelRescue = clock.after(rescueEveryMs, startRescue);
   }
 
+  /** One at a time. The next one is scheduled when the last one is done. */
   function startBeat(): void {
-    beating = run(heartbeat);
+    const before = beating;
+    beating = run(async () => {
+      await before;
+      cancelBeat();
+      if (!stopping) await heartbeat();
+    });
   }
 
   const startRescue = () => void run(lookForDead);
@@ -233,14 +269,15 @@ export function createMembership(options: MembershipOptions): Membership {
     },
     current: () => node,
     sinceBeatMs,
-    mayStart: () => node !== null && !stopping && sinceBeatMs() < startsForMs,
-    mayTrust: () => node !== null && sinceBeatMs() < leaseMs,
+    mayStart: () => node !== null && !isSuspect && !stopping && sinceBeatMs() < startsForMs,
+    mayTrust: () => node !== null && !isSuspect && sinceBeatMs() < leaseMs,
+    suspect(incarnation) {
+      if (node?.incarnation !== incarnation || isSuspect || stopping) return;
+      isSuspect = true;
+      startBeat();
+    },
     async announce(text) {
       listener = text;
-      // The next one is scheduled when this one is done.
-      await beating;
-      if (stopping) return;
-      cancelBeat();
       startBeat();
       await beating;
     },
@@ -248,7 +285,7 @@ export function createMembership(options: MembershipOptions): Membership {
       stopping = true;
       cancelBeat();
       cancelRescue();
-      breakOffRescue();
+      for (const patient of patientPools) void patient.close();
       await Promise.all(underWay);
       const held = node ?? reserved;
       node = null;

@@ -97,21 +97,22 @@ export interface Beat {
 
 /**
  * Extends the lease, and announces where the node listens and which master keys it has. The list is from before the
- * statement, when this node may have been late.
+ * statement, when this node may have been late. The mark is compared, since a database that has gone back to an earlier state
+ * may give the same incarnation again.
  * @returns null: the node was declared dead, and what it owned belongs to others
  */
 export async function beat(
   pool: Pool,
-  { slot, incarnation }: Pick<Node, "slot" | "incarnation">,
+  { slot, incarnation, mark }: Pick<Node, "slot" | "incarnation" | "mark">,
   listener: string,
   keys = "",
 ): Promise<Beat | null> {
   const rows = await pool.write<LivingNode & { now: number }>(
     `with own as (update node set lease_until = ${leaseText}, listener = $3, keys = $4
-                  where slot = $1 and incarnation = $2 returning 1)
+                  where slot = $1 and incarnation = $2 and ${markText} = $5 returning 1)
      select slot, incarnation, name, listener, (extract(epoch from clock_timestamp()) * 1000)::float8 as now
      from node where exists (select 1 from own) and (lease_until > clock_timestamp() or incarnation = $2) order by slot`,
-    [slot, incarnation, listener, keys],
+    [slot, incarnation, listener, keys, mark],
   );
   const [first] = rows;
   if (!first) return null;

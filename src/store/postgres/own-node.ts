@@ -22,6 +22,8 @@ export interface OwnNode {
   current(): Node | null;
   /** Whether it has heard everything that others rely on. See `Membership`. */
   mayTrust(): boolean;
+  /** See `Membership`. */
+  suspect(incarnation: number): void;
   /** Something that was owned no longer is: tells whoever acts on the lease. */
   tellUnowned(): void;
   /** Takes a place. */
@@ -105,6 +107,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
       }
       if (news.length > 0) await options.heed(news);
     },
+    onGoneBack: membership.suspect,
     onFailure: failed("change"),
   });
   const writes = createWrites({ pool, clock, atOnce: options.writesAtOnce, moment: options.moment, changes });
@@ -139,6 +142,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
     },
     current: membership.current,
     mayTrust: membership.mayTrust,
+    suspect: membership.suspect,
     tellUnowned: () => listener.unowned(),
     async join() {
       options.onJoined(await membership.start());

@@ -183,6 +183,7 @@ export async function openPostgresStore({
     keys: keyIds,
     writesAtOnce: transactionsAtOnce,
     onLost() {
+      kept.forgetAll();
       keys.forgetAll();
       holdings.forgetAll();
     },
@@ -224,6 +225,7 @@ export async function openPostgresStore({
       onCommit?.(commit);
       onAhead?.(numbers.aheadMs());
     },
+    onFenced: node.suspect,
     onEnded: (replays) => completeReplays(pool, replays, clock.now()).catch(failed("replay")),
     onFailure: failed("statement"),
   });

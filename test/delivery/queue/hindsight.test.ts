@@ -17,4 +17,14 @@ describe("hindsight", () => {
     ].map(hindsight.isOutdated);
     expect(outdated).toEqual([true, false, true]);
   });
+
+  test("has nothing against anything once it has forgotten all", () => {
+    const hindsight = createHindsight();
+    hindsight.webhookClosed(3);
+    hindsight.tenantDeleted(7);
+    hindsight.replayCancelled(9);
+    hindsight.forgetAll();
+    expect(hindsight.isOutdated({ webhookKey: 3, tenantKey: 7 })).toBe(false);
+    expect(hindsight.isCancelled({ replayKey: 9 })).toBe(false);
+  });
 });

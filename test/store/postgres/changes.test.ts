@@ -80,6 +80,7 @@ describeWithPostgres("a change", () => {
   /** A node of which only this is there, and which hears nothing by itself. */
   async function bareNode(pool: Pool, clock = systemClock) {
     const heeded: string[] = [];
+    const gone: number[] = [];
     let node: Node | null = null;
     const changes = createChanges({
       pool,
@@ -88,12 +89,13 @@ describeWithPostgres("a change", () => {
       async heed(made) {
         heeded.push(...made.map((change) => ("sessionId" in change ? change.sessionId : change.kind)));
       },
+      onGoneBack: (incarnation) => void gone.push(incarnation),
       onFailure() {},
     });
     await changes.catchUp();
     node = await join(pool, description);
     if (!node) throw new Error("No slot is free");
-    return { changes, node, heeded };
+    return { changes, node, heeded, gone };
   }
 
   const ended = (sessionId: string): Change => ({ kind: "session_ended", sessionId });
@@ -164,6 +166,32 @@ describeWithPostgres("a change", () => {
     await here.changes.passed(await make(pool, here.changes, ended("meanwhile")));
     await there.changes.catchUp();
     expect([here.heeded, there.heeded]).toEqual([["before", "meanwhile"], ["meanwhile"]]);
+  });
+
+  /** As after a failover to a standby that had only the first changes and notes. */
+  const goBack = async (pool: Pool, to: number): Promise<void> => {
+    await pool.write("delete from change where number > $1::bigint", [to]);
+    await pool.write("update change_head set last = $1::bigint", [to]);
+    await pool.write("update node set heeded = least(heeded, $1::bigint)", [to]);
+  };
+
+  test.each([
+    ["are missed by nobody", 0],
+    ["are missed by nobody, even if others have taken their numbers meanwhile", 2],
+  ])("whose database has gone back to before them %s", async (_, meanwhile) => {
+    const pool = postgres.pool(await postgres.migrated(), { size: 4 });
+    const here = await bareNode(pool);
+    await make(pool, here.changes, ended("kept"));
+    await here.changes.catchUp();
+    await make(pool, here.changes, ended("lost"), ended("lost, too"));
+    await here.changes.catchUp();
+    await goBack(pool, 1);
+    for (let made = 0; made < meanwhile; made++) await make(pool, here.changes, ended("meanwhile"));
+    await here.changes.catchUp();
+    expect(here.gone).toEqual([here.node.incarnation]);
+    await make(pool, here.changes, ended("after"));
+    await here.changes.catchUp();
+    expect(here.heeded).toEqual(["kept", "lost", "lost, too", "after"]);
   });
 
   test("is told and answered though every connection that hears of it was lost", async () => {

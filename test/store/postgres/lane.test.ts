@@ -192,6 +192,30 @@ describeWithPostgres("a lane", () => {
   });
 
   test.each([
+    ["is fenced", async () => {}],
+    ["is fenced, too, when it had lost its connection", () => Promise.reject(new OutcomeUnknown(new Error("Lost")))],
+  ])("whose database has gone back to before what it had confirmed %s", async (_, beforeWrite) => {
+    const { pool, node, lanePool } = await setUp();
+    let fenced = 0;
+    let hasGoneBack = false;
+    const lane = eventLane(lanePool, node, {
+      async write(seqs, mark) {
+        if (hasGoneBack) await beforeWrite();
+        const accepted = await accept(lanePool, seqs, mark);
+        return accepted.length === 0 ? null : seqs.map((result) => ({ result }));
+      },
+      onFenced: () => (fenced += 1),
+    });
+    for (const seq of [1, 2, 3]) expect(await lane.submit(seq)).toBe(seq);
+    await pool.write("update lane set batch = 1 where slot = $1::smallint", [markOf(node).slot]);
+    hasGoneBack = true;
+    expect(await refusalOf(lane.submit(4))).toBe("storage_unavailable");
+    expect(await refusalOf(lane.submit(5))).toBe("storage_unavailable");
+    expect(fenced).toBe(1);
+    expect((await queueOf(pool)).map(({ seq }) => seq)).toEqual([1, 2, 3]);
+  });
+
+  test.each([
     ["wrote before it was declared dead, answers", true, 1],
     ["was declared dead first, says that nothing was written", false, "storage_unavailable"],
   ])("that lost its connection and %s", async (_, wrote, answer) => {

@@ -317,6 +317,51 @@ describeWithPostgres("nodes", () => {
     expect(await beat(pool, next, description.listener)).not.toBeNull();
   });
 
+  test("whose database has gone back start nothing from then on, give up what they own, and join anew at once", async () => {
+    const pool = await open();
+    const { membership, node, told, whenFailed, whenJoined } = await member(pool);
+    await accept(pool, [1], [markOf(node).slot, node.incarnation, 1]);
+    membership.suspect(node.incarnation);
+    expect([membership.mayStart(), membership.mayTrust()]).toEqual([false, false]);
+    expect(await whenFailed()).toMatchObject({ name: "DatabaseWentBack" });
+    const next = await whenJoined();
+    expect([membership.mayStart(), membership.mayTrust(), told]).toEqual([true, true, ["lost"]]);
+    expect(next.lanes[0]).toEqual({ slot: markOf(node).slot, batch: 1 });
+    expect(await queueOf(pool)).toEqual([{ seq: 1, owner: null }]);
+    expect(await pool.read("select incarnation from node")).toEqual([{ incarnation: next.incarnation }]);
+  });
+
+  test("find out with a heartbeat, while they heed, that the database has gone back", async () => {
+    const pool = await open();
+    let heed = () => {};
+    const { membership, node, told, time, whenJoined } = await member(pool, { heed: async () => heed() });
+    heed = () => membership.suspect(node.incarnation);
+    time.advance(3_000);
+    expect((await whenJoined()).incarnation).toBeGreaterThan(node.incarnation);
+    expect(told).toEqual(["lost"]);
+  });
+
+  test.each([
+    ["were declared dead say nothing of a database that has gone back", true, ["lost"]],
+    ["are another node by then go on", false, []],
+  ])("that suspect something and %s", async (_, isCurrent, expected) => {
+    const pool = await open();
+    const failures: unknown[] = [];
+    const { membership, node, told, whenJoined, beat } = await member(pool, { onFailure: (e) => failures.push(e) });
+    if (isCurrent) await retire(pool, node.incarnation);
+    membership.suspect(isCurrent ? node.incarnation : node.incarnation - 1);
+    await (isCurrent ? whenJoined() : beat());
+    expect([told, failures]).toEqual([expected, []]);
+    expect(membership.mayStart()).toBe(true);
+  });
+
+  test("are not taken for another one that has the same number, as a database that went back may give it", async () => {
+    const pool = await open();
+    const node = await joined(pool);
+    await pool.write("update node set joined_at = joined_at + interval '1 second'");
+    expect(await beat(pool, node, description.listener)).toBeNull();
+  });
+
   test("start attempts for 9 s after the last heartbeat that was confirmed, counted from when it was sent", async () => {
     const url = await postgres.migrated();
     const pool = postgres.pool(url, { size: 2 });
