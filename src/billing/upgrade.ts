@@ -161,19 +161,14 @@ export function createUpgrade(deps: UpgradeDeps) {
  * client was told to repeat it. A repeated request is answered as if it had done it itself.
  */
 export async function wasJustCompleted(
-  store: Pick<Store, "billingAccountOf" | "chargeHistory">,
+  store: Pick<Store, "billingAccountOf" | "latestPaidUpgrade">,
   tenant: Tenant,
   now: number,
 ): Promise<boolean> {
   const accountKey = tenant.tier === tenant.enforcedTier ? await store.billingAccountOf(tenant.key) : null;
-  const [latest] = accountKey === null ? [] : await store.chargeHistory(accountKey, 1);
+  const paid = accountKey === null ? null : await store.latestPaidUpgrade(accountKey);
   // One with a page was answered with 202 and confirmed there.
-  return (
-    latest?.kind === "upgrade" &&
-    latest.state === "succeeded" &&
-    latest.pageUrl === null &&
-    now - (latest.settledAt ?? 0) < repeatedUpgradeMs
-  );
+  return paid !== null && paid.pageUrl === null && now - (paid.settledAt ?? 0) < repeatedUpgradeMs;
 }
 
 const openUpgradeOf = ({ charges }: Books): Charge | undefined =>

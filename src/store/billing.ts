@@ -217,4 +217,6 @@ export interface BillingVerbs {
   ): Promise<void>;
   /** The latest charges with their invoices, newest first. */
   chargeHistory(accountKey: number, limit: number): Promise<Charge[]>;
+  /** The latest charge of an upgrade that was paid. */
+  latestPaidUpgrade(accountKey: number): Promise<Charge | null>;
 }

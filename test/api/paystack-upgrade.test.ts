@@ -129,6 +129,16 @@ describe("a saved card is charged once, and the repeated request is answered wit
     expect([late.status, late.body.code]).toEqual([400, "not_an_upgrade"]);
   });
 
+  test("also when the account has opened a page for another card in the meantime", async () => {
+    await using world = await startPaystackWorld();
+    const customer = await subscribeAt(world);
+    expect((await customer.upgrade({ tier: "business" })).status).toBe(200);
+    await hostedPage(world, await customer.paymentMethod());
+    const { status, body } = await customer.upgrade({ tier: "business" });
+    expect([status, body]).toMatchObject([200, { tier: "business", payment_status: "paid" }]);
+    await expectUpgradedOnce(world, customer);
+  });
+
   test("a request whose end is open is not sent a second time before two minutes, however often it is repeated", async () => {
     await using world = await startPaystackWorld();
     const customer = await subscribeAt(world);

@@ -46,6 +46,7 @@ type Verbs = Pick<
   | "postpone"
   | "planDays"
   | "chargeHistory"
+  | "latestPaidUpgrade"
 >;
 
 /** Verifications, their pages, and what the biller reads to learn what there is to do. */
@@ -162,6 +163,17 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
         .where(eq(t.charge.accountKey, accountKey))
         .orderBy(desc(t.charge.key))
         .limit(limit),
+
+    async latestPaidUpgrade(accountKey) {
+      const { accountKey: account, kind, state, key } = t.charge;
+      const [latest] = await pool.db
+        .select(chargeColumns)
+        .from(t.charge)
+        .where(and(eq(account, accountKey), eq(kind, "upgrade"), eq(state, "succeeded")))
+        .orderBy(desc(key))
+        .limit(1);
+      return latest ?? null;
+    },
   };
 }
 

@@ -33,6 +33,7 @@ type Verbs = Pick<
   | "postpone"
   | "planDays"
   | "chargeHistory"
+  | "latestPaidUpgrade"
 >;
 
 type CardRow = Omit<SavedCard, "refused"> & { refused: number };
@@ -54,6 +55,10 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
   );
   const chargesOf = client.prepare<Charge, [number, number]>(
     `select ${chargeColumns} from charge where account_key = +?1 order by key desc limit ?2`,
+  );
+  const paidUpgradeOf = client.prepare<Charge, [number]>(
+    `select ${chargeColumns} from charge where account_key = +?1 and kind = 'upgrade' and state = 'succeeded'
+     order by key desc limit 1`,
   );
   const periodsOf = client.prepare<PlanPeriod, [number]>(
     `select tier, started_at as startedAt, ended_at as endedAt from plan_period where account_key = +?1 order by key`,
@@ -186,5 +191,7 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
     }),
 
     chargeHistory: async (accountKey, limit) => chargesOf.all(accountKey, limit),
+
+    latestPaidUpgrade: async (accountKey) => paidUpgradeOf.get(accountKey),
   };
 }

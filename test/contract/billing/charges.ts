@@ -239,6 +239,18 @@ export function chargesContract(backend: StoreBackend): void {
         expect((await books(accountKey)).account.creditKobo).toBe(6_000);
       });
 
+      test("that was paid is found whatever was charged since, and one that was not paid is not", async () => {
+        const { tenant, accountKey } = await verified();
+        expect(await world.store.latestPaidUpgrade(accountKey)).toBeNull();
+        const charge = await upgrade(accountKey);
+        await world.store.settleCharge(charge.reference, payment, now());
+        await world.store.openVerification(tenant.key, newIds(), null, now());
+        await openPage(accountKey);
+        await fail(await upgrade(accountKey, { days: [{ day: 8, tier: "pro" }] }), { kind: "void" });
+        const paid = await world.store.latestPaidUpgrade(accountKey);
+        expect(paid).toMatchObject({ reference: charge.reference, state: "succeeded", settledAt: now() });
+      });
+
       test("that is declined changes nothing and lets go of its days", async () => {
         const { tenant, accountKey } = await verified();
         const charge = await upgrade(accountKey);
