@@ -270,7 +270,8 @@ export function createCharging(deps: ChargingDeps): Charging {
   ): Promise<void> {
     const now = clock.now();
     const after = consequenceOf(books, charge, now);
-    const failure = { reason, cardRefused, refund, card, lookUpAt };
+    // What the bank said is about the earlier card, or about the earlier token of the same one.
+    const failure = { reason, cardRefused: cardRefused && !isOvertaken(books, charge), refund, card, lookUpAt };
     const tenant = await store.failCharge(charge.reference, failure, after, now);
     log.write("info", "payment.failed", { kind: charge.kind, reason, after: after?.kind ?? "none" });
     if (tenant) announce(tenant);
@@ -312,12 +313,22 @@ function nextLookUpOf(charge: Charge, now: number): number | null {
     : lookUpAt;
 }
 
+const invoiceOf = ({ invoices }: Books, { invoiceKey }: Charge) => invoices.find(({ key }) => key === invoiceKey);
+
+/**
+ * Whether a card was verified since a month's charge was made: another one, or the same one again. While a charge is open,
+ * nothing but a verification plans the next one for its invoice.
+ */
+const isOvertaken = (books: Books, charge: Charge): boolean =>
+  charge.kind === "subscription" &&
+  ((books.card !== null && books.card.key !== charge.cardKey) ||
+    (charge.state === "open" && (invoiceOf(books, charge)?.nextAttemptAt ?? null) !== null));
+
 /** What a failed charge means for its invoice. */
-function consequenceOf({ account, card, invoices }: Books, charge: Charge, now: number): AfterFailure | null {
+function consequenceOf(books: Books, charge: Charge, now: number): AfterFailure | null {
   if (charge.kind === "verification") return null;
-  if (charge.kind !== "subscription" || account.state !== "active") return { kind: "void" };
+  if (charge.kind !== "subscription" || books.account.state !== "active") return { kind: "void" };
   // The card verified since then is charged immediately (rules, section 12); this charge only held it up.
-  if (card && card.key !== charge.cardKey) return { kind: "retry", at: now };
-  const invoice = invoices.find(({ key }) => key === charge.invoiceKey);
-  return afterFailure(invoice?.firstFailedAt ?? null, now);
+  if (isOvertaken(books, charge)) return { kind: "retry", at: now };
+  return afterFailure(invoiceOf(books, charge)?.firstFailedAt ?? null, now);
 }

@@ -154,6 +154,27 @@ describe("the month's end", () => {
     expect(timesCharged(world, "subscription")).toBe(1);
   });
 
+  test("whose lost charge turns out to be declined is charged at once to the same card, verified again", async () => {
+    await using world = await startPaystackWorld();
+    const { paystack, clock, server } = world;
+    const customer = await subscribeAt(world, { card: paystackCards.declinesLater });
+    paystack.callbackUrl = null;
+    paystack.faults.next("charge", "unavailable_after_effect");
+    clock.to(monthEnd);
+    await paystack.received("charge");
+    await customer.logIn();
+    await whenSubscribed(customer, "pending");
+    paystack.callbackUrl = `${server.url}/pay/callback`;
+    const sameCard = { ...paystackCards.declinesLater, later: { kind: "succeeds" } } as const;
+    await paystack.pay(await hostedPage(world, await customer.paymentMethod()), sameCard);
+    await customer.whenCharge(({ kind, state }) => kind === "verification" && state !== "pending");
+    await travelUntil(world, minuteMs / 2, () => isSettled(world, "subscription"));
+    expect(clock.now()).toBeLessThan(Date.parse(monthEnd) + dayMs);
+    await customer.logIn();
+    await customer.whenBilling(({ status }) => status === "active");
+    expect(timesCharged(world, "subscription")).toBe(1);
+  });
+
   test("survives a restart between the charge and its answer", async () => {
     await using world = await startPaystackWorld();
     const before = await subscribeAt(world);

@@ -60,22 +60,32 @@ test("a charge that another server is sending is not failed, whatever card it wa
   expect(await world.store.findCharge(charge.reference)).toMatchObject({ state: "succeeded", refund: null });
 });
 
-test.each<[string, ChargeState]>([
-  ["never reached the processor", { kind: "not_found" }],
-  ["was declined", { kind: "failed", reason: "Declined", retry: "later" }],
-])("the last retry with a card that was replaced meanwhile, if it %s, gives way to the new card", async (_, state) => {
-  const { now, books, verified, charged, openPage, pay, fail, tenantNow } = payingIn(() => world);
-  const { tenant, accountKey } = await verified();
-  const { charge, invoice } = await charged(accountKey);
-  await fail(charge, { kind: "retry", at: now() + dayMs });
-  world.clock.advance(7 * dayMs);
-  const ofCard = newCharge({ cardKey: charge.cardKey, amountKobo: charge.amountKobo });
-  const last = await world.store.prepareAttempt(invoice.key, ofCard, now());
-  await world.store.openVerification(tenant.key, { accountId: "", token: "another" }, null, now());
-  await pay(await openPage(accountKey), newCard("OTHER"));
+const declined = (retry: "later" | "new_card"): ChargeState => ({ kind: "failed", reason: "Declined", retry });
 
-  await serverThatHears(() => state).send(await books(accountKey), last ?? charge);
-  expect(await world.store.findCharge(ofCard.reference)).toMatchObject({ state: "failed" });
-  expect((await books(accountKey)).invoices).toMatchObject([{ key: invoice.key, nextAttemptAt: now() }]);
-  expect(await tenantNow(tenant)).toMatchObject({ paymentSuspendedAt: null });
-});
+test.each<[string, string, ChargeState]>([
+  ["another card", "OTHER", { kind: "not_found" }],
+  ["another card", "OTHER", declined("later")],
+  ["the same card", "SIG", declined("later")],
+  ["the same card", "SIG", declined("new_card")],
+])(
+  "the last retry, once %s (%s) was verified meanwhile, gives way to that one, after %j",
+  async (_, signature, state) => {
+    const { now, books, verified, charged, openPage, pay, fail, tenantNow } = payingIn(() => world);
+    const { tenant, accountKey } = await verified();
+    const { charge, invoice } = await charged(accountKey);
+    await fail(charge, { kind: "retry", at: now() + dayMs });
+    world.clock.advance(7 * dayMs);
+    const ofCard = newCharge({ cardKey: charge.cardKey, amountKobo: charge.amountKobo });
+    const last = await world.store.prepareAttempt(invoice.key, ofCard, now());
+    await world.store.openVerification(tenant.key, { accountId: "", token: "another" }, null, now());
+    await pay(await openPage(accountKey), newCard(signature));
+
+    await serverThatHears(() => state).send(await books(accountKey), last ?? charge);
+    expect(await world.store.findCharge(ofCard.reference)).toMatchObject({ state: "failed" });
+    expect(await books(accountKey)).toMatchObject({
+      card: { signature, refused: false },
+      invoices: [{ key: invoice.key, nextAttemptAt: now() }],
+    });
+    expect(await tenantNow(tenant)).toMatchObject({ paymentSuspendedAt: null });
+  },
+);
