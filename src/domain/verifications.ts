@@ -119,6 +119,10 @@ export interface Confirmation {
 /**
  * The bank wants the customer to confirm: the account gets a `payment_url` that leads there, and an upgrade takes effect
  * in name only. Null if the charge is no longer open.
+ *
+ * An upgrade's customer is told to confirm it there, so a card page that was opened before is left behind. A month's charge
+ * does not take the place of a page on which the customer may be giving another card: that one pays it too. Neither takes
+ * the place of another bank's page; its turn comes after that one.
  */
 export function confirmCharge(
   books: OpenBooks,
@@ -127,19 +131,25 @@ export function confirmCharge(
   now: number,
 ): BooksChange | null {
   if (charge.state !== "open") return null;
-  const charges = [{ key: charge.key, pageUrl, lookUpAt }];
+  const asked = { key: charge.key, pageUrl, lookUpAt };
   const { tenant, verification } = books;
   const invoice = books.invoices.find(({ key }) => key === charge.invoiceKey);
-  if (!tenant || !invoice) return { charges };
+  if (!tenant || !invoice) return { charges: [asked] };
   const { key, targetTier: tier, login } = invoice;
+  const leadsTo = books.charges.find((open) => open.key === verification?.chargeKey);
+  const isOverCardPage = tier !== null && leadsTo?.kind === "verification";
+  const left = isOverCardPage ? leavePage(books, now) : {};
   return {
-    charges,
-    // A page on which the customer is already giving another card takes precedence.
-    ...(verification?.chargeKey === null && { verification: { key: verification.key, chargeKey: charge.key } }),
+    ...left,
+    charges: [asked, ...(left.charges ?? [])],
+    ...(verification &&
+      (isOverCardPage || verification.chargeKey === null) && {
+        verification: { key: verification.key, chargeKey: charge.key },
+      }),
     ...(!verification && { addsVerification: { token, createdAt: now, chargeKey: charge.key } }),
     ...(tier !== null && {
       tenant: { ...(isHigherTier(tier, tenant.tier) && { tier }), ...toLogin(login) },
-      invoices: [{ key, login: null }],
+      invoices: [{ key, login: null }, ...(left.invoices ?? [])],
     }),
   };
 }

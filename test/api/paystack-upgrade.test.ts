@@ -262,4 +262,19 @@ describe("the bank has a say", () => {
     expect((await visit(world.server, body.payment_url)).status).toBe(200);
     await expectUpgradedOnce(world, customer);
   });
+
+  test("a charge that it wants confirmed: payment_url leads to its page, whatever card page was open before", async () => {
+    await using world = await startPaystackWorld();
+    const customer = await subscribeAt(world, { card: paystackCards.asksLater });
+    const cardPage = await hostedPage(world, await customer.paymentMethod());
+    const { body } = await customer.upgrade({ tier: "business" });
+    const bank = await hostedPage(world, body.payment_url);
+    expect(bank).toBe(known(world, "upgrade")[0]?.page ?? "none");
+    await world.paystack.pay(cardPage, paystackCards.visa);
+    await customer.whenCharge(({ kind, state }) => kind === "verification" && state === "refunded");
+    expect((await customer.billing()).card).toMatchObject({ last4: "1902" });
+    await world.paystack.confirm(bank);
+    await customer.whenBilling(({ status }) => status === "active");
+    await expectUpgradedOnce(world, customer);
+  });
 });

@@ -170,6 +170,8 @@ describe("a charge that a bank wants to have confirmed", () => {
   const changed = { key: 2, pageUrl: page.pageUrl, lookUpAt: 20_000 };
   const invoice = openInvoice({ key: 4, kind: "upgrade", targetTier: "business" });
   const forgets = [{ key: 4, login: null }];
+  const gets = { addsVerification: { token: "new", createdAt: now, chargeKey: 2 } };
+  const cardPage = chargeOf({ key: 8, kind: "verification", invoiceKey: null });
 
   test.each(["succeeded", "failed", "superseded"] as const)("and has %s changes nothing", (state) => {
     expect(confirmCharge(openBooks({ invoices: [invoice] }), { ...charge, state }, page, now)).toBeNull();
@@ -179,11 +181,7 @@ describe("a charge that a bank wants to have confirmed", () => {
     [
       "gets an address, and the upgrade takes effect as far as its name",
       {},
-      {
-        addsVerification: { token: "new", createdAt: now, chargeKey: 2 },
-        tenant: { tier: "business" },
-        invoices: forgets,
-      },
+      { ...gets, tenant: { tier: "business" }, invoices: forgets },
     ],
     [
       "gets the address that leads nowhere yet",
@@ -191,34 +189,42 @@ describe("a charge that a bank wants to have confirmed", () => {
       { verification: { key: 3, chargeKey: 2 }, tenant: { tier: "business" }, invoices: forgets },
     ],
     [
-      "leaves a page alone on which a card is being given",
-      { verification: verificationOf({ key: 3, chargeKey: 8 }) },
+      "gets the address of a page for another card, which is left behind and watched",
+      { verification: verificationOf({ key: 3, chargeKey: 8 }), charges: [charge, cardPage] },
+      {
+        ...{ ...keeps, verification: { key: 3, chargeKey: 2 }, tenant: { tier: "business" }, invoices: forgets },
+        charges: [changed, { key: 8, ...left }],
+      },
+    ],
+    [
+      "waits behind a month's charge that is to be confirmed, too",
+      { verification: verificationOf({ key: 3, chargeKey: 8 }), charges: [charge, chargeOf({ key: 8 })] },
+      { tenant: { tier: "business" }, invoices: forgets },
+    ],
+    [
+      "keeps its address when the bank names another page",
+      { verification: verificationOf({ key: 3, chargeKey: 2 }) },
       { tenant: { tier: "business" }, invoices: forgets },
     ],
     [
       "brings the login that was ordered",
-      {
-        verification: verificationOf({ chargeKey: 8 }),
-        invoices: [{ ...invoice, login: { ...login, isTaken: false } }],
-      },
-      { tenant: { tier: "business", ...asLogin }, invoices: forgets },
+      { invoices: [{ ...invoice, login: { ...login, isTaken: false } }] },
+      { ...gets, tenant: { tier: "business", ...asLogin }, invoices: forgets },
     ],
     [
       "brings a contact only when somebody has taken the address",
+      { invoices: [{ ...invoice, login: { ...login, isTaken: true } }] },
+      { ...gets, tenant: { tier: "business", ...asLogin, loginEmail: null }, invoices: forgets },
+    ],
+    ["lowers no tier", { tenant: tenantOf({ tier: "enterprise" }) }, { ...gets, tenant: {}, invoices: forgets }],
+    ["changes no plan when it is a month's", { invoices: [openInvoice({ key: 4 })] }, gets],
+    [
+      "leaves a page alone on which a card is being given when it is a month's",
       {
         verification: verificationOf({ chargeKey: 8 }),
-        invoices: [{ ...invoice, login: { ...login, isTaken: true } }],
+        charges: [charge, cardPage],
+        invoices: [openInvoice({ key: 4 })],
       },
-      { tenant: { tier: "business", ...asLogin, loginEmail: null }, invoices: forgets },
-    ],
-    [
-      "lowers no tier",
-      { verification: verificationOf({ chargeKey: 8 }), tenant: tenantOf({ tier: "enterprise" }) },
-      { tenant: {}, invoices: forgets },
-    ],
-    [
-      "changes no plan when it is a month's",
-      { verification: verificationOf({ chargeKey: 8 }), invoices: [openInvoice({ key: 4 })] },
       {},
     ],
     ["of a deleted account gets none", { tenant: null }, {}],
