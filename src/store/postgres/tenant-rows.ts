@@ -7,13 +7,17 @@ import type { Transaction } from "./pool.ts";
 import * as t from "./schema.ts";
 import type { WriteTransaction } from "./writes.ts";
 
+const forgetOrderedText = `update invoice set new_email = null, new_password_hash = null
+  where state = 'open' and account_key = (select key from billing_account where tenant_key = $1::bigint)`;
+
 /** A tenant that the transaction has locked, in its current state. */
 export type ChangingTenant = Pick<HeldTenant, "tenant">;
 
 /**
  * Writes a change of a locked tenant to its row and to `held`, and has it announced; an empty change writes nothing. A
- * changed quota takes back what lanes have been granted and not spent: a lower one applies immediately. A link for a new
- * password ends with the password that it was to replace (rules, section 16).
+ * changed quota takes back what lanes have been granted and not spent: a lower one applies immediately. With a password end
+ * the link that was to replace it (rules, section 16), and the login of an upgrade that is not settled: it was ordered
+ * before, perhaps by whoever is now locked out.
  */
 export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, change: TenantChange): Promise<void> {
   if (Object.keys(change).length === 0) return;
@@ -22,6 +26,7 @@ export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, c
   await tx.db.update(t.tenant).set(change).where(eq(t.tenant.key, before.key));
   if (change.passwordHash !== undefined) {
     await tx.run("delete from password_reset where tenant_key = $1::bigint", [before.key]);
+    await tx.run(forgetOrderedText, [before.key]);
   }
   held.tenant = { ...before, ...changed };
   if (quotaOf(before) !== quotaOf(held.tenant)) {

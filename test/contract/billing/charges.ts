@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { NewInvoice } from "../../../src/domain/books.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { createWorld, type World } from "../../support/store-factory.ts";
+import { bytes, createWorld, newAct, type World } from "../../support/store-factory.ts";
 import { hourMs, monthEnd, newCharge, newIds, newInvoice, payingIn, payment } from "./paying.ts";
 
 /** What is charged and what becomes of it: `src/store/billing.ts` as tests. */
@@ -237,6 +238,33 @@ export function chargesContract(backend: StoreBackend): void {
         await world.store.settleCharge(charge.reference, payment, now());
         expect(await tenantNow(tenant)).toMatchObject({ tier: "business", enforcedTier: "business" });
         expect((await books(accountKey)).account.creditKobo).toBe(6_000);
+      });
+
+      const newPasswords: readonly [string, (tenant: Tenant) => Promise<unknown>][] = [
+        ["the operator sets", ({ key }) => world.store.setPassword(key, "newer")],
+        ["the account changes", ({ key, passwordHash }) => world.store.replacePassword(key, passwordHash, "newer")],
+        [
+          "a link sets",
+          async ({ key }) => {
+            const mail = { kind: "password.reset", recipient: "ada@x.io", fact: {} } as const;
+            await world.store.orderPasswordReset(key, bytes("token"), mail, now());
+            await world.store.usePasswordReset(bytes("token"), "newer", now(), newAct({ action: "password.reset" }));
+          },
+        ],
+      ];
+      test.each(newPasswords)("brings no login any more after a password that %s", async (_, setPassword) => {
+        const tenant = await world.tenant({ tier: "free", email: "ada@x.io" });
+        const { verification } = await world.store.openVerification(tenant.key, newIds(), null, now());
+        const login = { email: "eve@x.io", passwordHash: "ordered before" };
+        const invoice = newInvoice("upgrade", [7]);
+        const ordered = { invoice, charge: newCharge(), tier: "pro", login } as const;
+        const charge = await world.store.prepareUpgrade(verification.accountKey, ordered, now());
+        await setPassword(tenant);
+        await world.store.settleCharge(charge?.reference ?? "", payment, now());
+        expect(await tenantNow(tenant)).toMatchObject({
+          ...{ tier: "pro", enforcedTier: "pro", email: "ada@x.io", passwordHash: "newer" },
+        });
+        expect(await world.store.findTenantByLoginEmail("eve@x.io")).toBeNull();
       });
 
       test("that was paid is found whatever was charged since, and one that was not paid is not", async () => {
