@@ -6,7 +6,8 @@
  *   nothing waits ──queue──▶ due: at once, or an hour after the last one ──▶ being sent ──▶ sent: what came meanwhile is due
  *             ▲                  ▲    └──queue──▶ says one thing more                │                 an hour later
  *             │                  └──────── refused: a minute later, then two … 60 ───┤
- *             └───────────────────────── refused a day after it was queued ──────────┘
+ *             ├───────────────────────── refused a day after it was queued ──────────┤
+ *             └───────────── nothing of it holds any longer: no mail was sent ───────┘
  */
 export const mailKinds = [
   "password.reset",
@@ -46,7 +47,7 @@ export interface MailState {
   readonly dueAt: number | null;
   /** Failed attempts to send what waits. */
   readonly attempts: number;
-  /** Null: none was sent yet. If one was given up before any was sent, this is 0. */
+  /** Null: none was sent yet. If one was given up or dropped before any was sent, this is 0. */
   readonly sentAt: number | null;
 }
 
@@ -62,9 +63,8 @@ export interface WaitingMail extends MailPlace {
 
 const nothing: MailState = { facts: [], leftOut: 0, queuedAt: 0, dueAt: null, attempts: 0, sentAt: null };
 
-/** Whether one of this kind went to the recipient within the last hour, or is waiting to. */
-export const isRecent = (state: MailState | null, now: number): boolean =>
-  state !== null && (state.dueAt !== null || (state.sentAt !== null && state.sentAt > now - mailRules.intervalMs));
+const earliestAfter = (sentAt: number | null, now: number): number =>
+  sentAt === null ? now : Math.max(now, sentAt + mailRules.intervalMs);
 
 export function queued(before: MailState | null, fact: MailFact, now: number): MailState {
   const { facts, leftOut, dueAt, sentAt, ...rest } = before ?? nothing;
@@ -72,16 +72,35 @@ export function queued(before: MailState | null, fact: MailFact, now: number): M
     const isFull = facts.length >= mailRules.facts;
     return { ...rest, dueAt, sentAt, facts: isFull ? facts : [...facts, fact], leftOut: leftOut + (isFull ? 1 : 0) };
   }
-  const earliest = sentAt === null ? now : sentAt + mailRules.intervalMs;
-  return { facts: [fact], leftOut: 0, queuedAt: now, dueAt: Math.max(now, earliest), attempts: 0, sentAt };
+  return { facts: [fact], leftOut: 0, queuedAt: now, dueAt: earliestAfter(sentAt, now), attempts: 0, sentAt };
+}
+
+/**
+ * A link for a new password is asked for: it is sent unless one went to the recipient within the hour, or is waiting to. One
+ * that waits to be tried again is replaced by a newer one for the same account: by then it may have expired. Null: nothing
+ * changes. One that is due is left alone: it may be on its way already.
+ */
+export function queuedLink(before: MailState | null, fact: MailFact, now: number): MailState | null {
+  const { dueAt = null, sentAt = null, facts = [] } = before ?? {};
+  if (before && dueAt !== null) {
+    const isReplaced = dueAt > now && facts.every(({ tenantId }) => tenantId === fact.tenantId);
+    return isReplaced ? { ...before, facts: [fact], queuedAt: now } : null;
+  }
+  return sentAt !== null && earliestAfter(sentAt, now) > now ? null : queued(before, fact, now);
 }
 
 /** @param said what was sent; the state may have more by now */
-export function sent(state: MailState, said: MailState, now: number): MailState {
+export const sent = (state: MailState, said: MailState, now: number): MailState => without(state, said, now, now);
+
+/** Nothing that it says holds any longer, so no mail was sent: the next one does not wait for it. @param read as `said` */
+export const dropped = (state: MailState, read: MailState, now: number): MailState =>
+  without(state, read, state.sentAt ?? 0, now);
+
+function without(state: MailState, said: MailState, sentAt: number, now: number): MailState {
   const facts = state.facts.slice(said.facts.length);
   const leftOut = state.leftOut - said.leftOut;
-  if (facts.length === 0 && leftOut === 0) return { ...nothing, sentAt: now };
-  return { facts, leftOut, queuedAt: now, dueAt: now + mailRules.intervalMs, attempts: 0, sentAt: now };
+  if (facts.length === 0 && leftOut === 0) return { ...nothing, sentAt };
+  return { facts, leftOut, queuedAt: now, dueAt: earliestAfter(sentAt, now), attempts: 0, sentAt };
 }
 
 const firstRetryMs = 60_000;

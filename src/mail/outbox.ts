@@ -16,7 +16,7 @@ export interface Outbox {
 }
 
 export interface OutboxDeps {
-  store: Pick<Store, "dueMail" | "mailSent" | "mailNotSent" | "findTenant">;
+  store: Pick<Store, "dueMail" | "mailSent" | "mailDropped" | "mailNotSent" | "findTenant">;
   post: Post;
   clock: Clock;
   log: Log;
@@ -92,21 +92,19 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function deliver(mail: WaitingMail): Promise<void> {
     const { kind, recipient, state } = mail;
     const facts = await current(mail);
-    const said = facts.length > 0 || state.leftOut > 0;
-    if (said) {
-      try {
-        await post.send(writeLetter(kind, { ...state, facts }, context()), recipient, idOf(mail));
-      } catch (error) {
-        onFailure();
-        failures += 1;
-        if (failures === 1) log.write("error", "mail.failed", { kind, error: messageOf(error) });
-        if (!(await store.mailNotSent(mail, clock.now()))) log.write("error", "mail.given_up", { kind });
-        return;
-      }
-      onSent();
-      if (failures > 0) log.write("info", "mail.recovered", { failures });
-      failures = 0;
+    if (facts.length === 0 && state.leftOut === 0) return store.mailDropped(mail, clock.now());
+    try {
+      await post.send(writeLetter(kind, { ...state, facts }, context()), recipient, idOf(mail));
+    } catch (error) {
+      onFailure();
+      failures += 1;
+      if (failures === 1) log.write("error", "mail.failed", { kind, error: messageOf(error) });
+      if (!(await store.mailNotSent(mail, clock.now()))) log.write("error", "mail.given_up", { kind });
+      return;
     }
+    onSent();
+    if (failures > 0) log.write("info", "mail.recovered", { failures });
+    failures = 0;
     await noteSent(mail);
   }
 

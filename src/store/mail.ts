@@ -14,12 +14,15 @@ export interface MailVerbs {
   dueMail(now: number, limit: number): Promise<{ mails: WaitingMail[]; nextAt: number | null }>;
   /** @param said the mail as it was when it was read */
   mailSent(said: WaitingMail, now: number): Promise<void>;
+  /** Nothing that it says holds any longer, so it was not sent. @param read as `said` */
+  mailDropped(read: WaitingMail, now: number): Promise<void>;
   /** @returns whether it will be tried again */
   mailNotSent(said: WaitingMail, now: number): Promise<boolean>;
 
   /**
-   * Creates an account's link for setting a new password, replacing any earlier one, and queues the mail with it. False when
-   * a mail with a link was sent there within the hour or is waiting; nothing is written then.
+   * Creates an account's link for setting a new password, replacing any earlier one, and queues the mail with it. If one for
+   * the same account waits to be tried again, that has the new link from then on. False when a mail with a link was sent
+   * there within the hour, or another one is waiting; nothing is written then.
    */
   orderPasswordReset(tenantKey: number, tokenHash: Uint8Array, order: MailOrder, now: number): Promise<boolean>;
   /** The account of a link that is still valid: its address is the one that the mail went to, and its sessions are the same. */

@@ -1,5 +1,14 @@
 import { expect, test } from "bun:test";
-import { canGetMail, isRecent, type MailState, mailRules, notSent, queued, sent } from "../../src/domain/mail.ts";
+import {
+  canGetMail,
+  dropped,
+  type MailState,
+  mailRules,
+  notSent,
+  queued,
+  queuedLink,
+  sent,
+} from "../../src/domain/mail.ts";
 
 const now = 1_000_000_000;
 const state = (given: Partial<MailState> = {}): MailState => ({
@@ -26,13 +35,40 @@ test.each([
   expect(after).toMatchObject({ attempts: attempts + 1, dueAt: now + minutes * 60_000, facts: [{ n: 1 }] });
 });
 
-test.each<[string, MailState | null, boolean]>([
-  ["none", null, false],
-  ["one that waits", state(), true],
-  ["one that was sent within the hour", state({ dueAt: null, sentAt: now - mailRules.intervalMs + 1 }), true],
-  ["one that was sent before", state({ dueAt: null, sentAt: now - mailRules.intervalMs }), false],
-])("a link is not ordered again after %s", (_, before, isSoon) => {
-  expect(isRecent(before, now)).toBe(isSoon);
+const { intervalMs } = mailRules;
+const link = { tenantId: "t1", token: "new" };
+const earlier = { tenantId: "t1", token: "old" };
+const alone = { facts: [link], leftOut: 0, queuedAt: now, dueAt: now, attempts: 0, sentAt: null };
+
+test.each<[string, MailState | null, MailState | null]>([
+  ["nothing: it is due at once", null, alone],
+  ["one that was sent within the hour: there is no other", state({ dueAt: null, sentAt: now - intervalMs + 1 }), null],
+  [
+    "one that was sent before",
+    state({ dueAt: null, sentAt: now - intervalMs }),
+    { ...alone, sentAt: now - intervalMs },
+  ],
+  ["one that is due: that may be on its way", state({ facts: [earlier] }), null],
+  [
+    "one that waits to be tried again, in place of it",
+    state({ facts: [earlier], attempts: 6, queuedAt: 5, dueAt: now + 1 }),
+    { ...alone, attempts: 6, dueAt: now + 1 },
+  ],
+  ["one of another account that waits to be tried again", state({ facts: [{ tenantId: "t2" }], dueAt: now + 1 }), null],
+])("a link for a new password is ordered after %s", (_, before, after) => {
+  expect(queuedLink(before, link, now)).toEqual(after);
+});
+
+test.each<[string, number | null, number]>([
+  ["none was sent before", null, now],
+  ["one was sent within the hour", now - 1, now - 1 + intervalMs],
+  ["one was sent before", now - intervalMs, now],
+])("a mail of which nothing holds delays none: %s", (_, sentAt, dueAt) => {
+  const read = state({ sentAt });
+  const empty = dropped(read, read, now);
+  expect(empty).toMatchObject({ facts: [], dueAt: null, sentAt: sentAt ?? 0 });
+  expect(queued(empty, { n: 2 }, now).dueAt).toBe(dueAt);
+  expect(dropped(queued(read, { n: 2 }, now), read, now)).toMatchObject({ facts: [{ n: 2 }], dueAt });
 });
 
 test("addresses that were made up get no mail", () => {

@@ -1,11 +1,13 @@
 import { and, eq, gt, isNull } from "drizzle-orm";
 import {
-  isRecent,
+  dropped,
+  type MailFact,
   type MailPlace,
   type MailState,
   mailRules,
   notSent,
   queued,
+  queuedLink,
   resetLifetimeMs,
   sent,
 } from "../../domain/mail.ts";
@@ -59,6 +61,12 @@ export function mailVerbs({ pool, writes }: Connection): MailVerbs {
         if (state) await write(tx, said, sent(state, said.state, now));
       }),
 
+    mailDropped: (read, now) =>
+      writes.submit(async (tx) => {
+        const state = await stateOf(tx, read);
+        if (state) await write(tx, read, dropped(state, read.state, now));
+      }),
+
     mailNotSent: (said, now) =>
       writes.submit(async (tx) => {
         const state = await stateOf(tx, said);
@@ -69,7 +77,7 @@ export function mailVerbs({ pool, writes }: Connection): MailVerbs {
 
     orderPasswordReset: (tenantKey, tokenHash, order, now) =>
       forTenant(tenantKey, undefined, async ({ tenant: { sessionVersion } }, tx) => {
-        if (isRecent(await stateOf(tx, order), now) || !(await queue(tx, order, now))) return false;
+        if (!(await queue(tx, order, now, queuedLink))) return false;
         const { recipient } = order;
         const reset = { tokenHash, recipient, sessionVersion, expiresAt: now + resetLifetimeMs };
         await tx.db
@@ -119,12 +127,18 @@ async function write({ db }: Transaction, place: MailPlace, state: MailState, is
   await (isNew ? insert : insert.onConflictDoUpdate({ target: [mail.kind, mail.recipient], set: row }));
 }
 
-async function queue(tx: Transaction, { fact, ...place }: MailOrder, now: number): Promise<boolean> {
+async function queue(
+  tx: Transaction,
+  { fact, ...place }: MailOrder,
+  now: number,
+  decide: (before: MailState | null, fact: MailFact, now: number) => MailState | null = queued,
+): Promise<boolean> {
   const before = await stateOf(tx, place);
   if (before === null || before.dueAt === null) {
     const [waiting] = await tx.run<{ n: number }>("select count(*)::int as n from mail where due_at is not null");
     if ((waiting?.n ?? 0) >= mailRules.waiting) return false;
   }
-  await write(tx, place, queued(before, fact, now), before === null);
-  return true;
+  const after = decide(before, fact, now);
+  if (after) await write(tx, place, after, before === null);
+  return after !== null;
 }

@@ -1,11 +1,13 @@
 import type { Database } from "bun:sqlite";
 import {
-  isRecent,
+  dropped,
+  type MailFact,
   type MailPlace,
   type MailState,
   mailRules,
   notSent,
   queued,
+  queuedLink,
   resetLifetimeMs,
   sent,
 } from "../../domain/mail.ts";
@@ -59,6 +61,12 @@ export function mailVerbs({ client, writer, hold, audit }: Connection): MailVerb
         if (state) write(said, sent(state, said.state, now));
       }),
 
+    mailDropped: (read, now) =>
+      writer.submit<void>(() => {
+        const state = stateOf(read);
+        if (state) write(read, dropped(state, read.state, now));
+      }),
+
     mailNotSent: (said, now) =>
       writer.submit<boolean>(() => {
         const state = stateOf(said);
@@ -69,7 +77,7 @@ export function mailVerbs({ client, writer, hold, audit }: Connection): MailVerb
 
     orderPasswordReset: (tenantKey, tokenHash, mail, now) =>
       forTenant<boolean>(tenantKey, undefined, ({ tenant }) => {
-        if (isRecent(stateOf(mail), now) || !queue(mail, now)) return false;
+        if (!queue(mail, now, queuedLink)) return false;
         order.run(tenantKey, Buffer.from(tokenHash), mail.recipient, tenant.sessionVersion, now + resetLifetimeMs);
         return true;
       }),
@@ -87,6 +95,8 @@ export function mailVerbs({ client, writer, hold, audit }: Connection): MailVerb
       }),
   };
 }
+
+type Decide = (before: MailState | null, fact: MailFact, now: number) => MailState | null;
 
 function createOutbox(client: Database) {
   const byPlace = client.prepare<MailRow, [string, string]>(
@@ -108,12 +118,13 @@ function createOutbox(client: Database) {
   return {
     stateOf,
     write,
-    queue({ fact, ...place }: MailOrder, now: number): boolean {
+    queue({ fact, ...place }: MailOrder, now: number, decide: Decide = queued): boolean {
       const before = stateOf(place);
       const isOneMore = before === null || before.dueAt === null;
       if (isOneMore && (countWaiting.get()?.n ?? 0) >= mailRules.waiting) return false;
-      write(place, queued(before, fact, now));
-      return true;
+      const after = decide(before, fact, now);
+      if (after) write(place, after);
+      return after !== null;
     },
     due: client.prepare<MailRow, [number, number]>(
       `select ${columns} from mail where due_at <= ?1 order by due_at limit ?2`,

@@ -74,6 +74,39 @@ export function mailContract(backend: StoreBackend): void {
       expect((await world.count()).mail).toBe(0);
     });
 
+    test("one of which nothing holds any longer delays neither the next nor what came meanwhile", async () => {
+      await queue(1);
+      const read = await first();
+      await queue(2);
+      await world.store.mailDropped(read, start + 10);
+      expect(await shown(start + 10)).toEqual([["webhook.failing", "ada@x.io", 2]]);
+      await world.store.mailDropped(await first(start + 10), start + 10);
+      expect(await shown(start + 10)).toEqual([]);
+      await queue(3, start + 11);
+      expect(await shown(start + 11)).toEqual([["webhook.failing", "ada@x.io", 3]]);
+    });
+
+    test("a link that waits to be tried again gives way to a newer one, and keeps its turn", async () => {
+      const { store } = world;
+      const tenant = await world.tenant({ tier: "pro", email: "ada@x.io", loginEmail: "ada@x.io" });
+      const order = (hash: string, at: number) => {
+        const fact = { tenantId: tenant.id, n: hash };
+        return store.orderPasswordReset(
+          tenant.key,
+          bytes(hash),
+          { kind: "password.reset", recipient: "ada@x.io", fact },
+          at,
+        );
+      };
+      expect(await order("old", start)).toBe(true);
+      await store.mailNotSent(await first(), start);
+      expect(await order("new", start + 1)).toBe(true);
+      expect(await shown(start + minuteMs - 1)).toEqual([]);
+      expect(await shown(start + minuteMs)).toEqual([["password.reset", "ada@x.io", "new"]]);
+      expect(await store.findPasswordReset(bytes("old"), start + 1)).toBeNull();
+      expect(await store.findPasswordReset(bytes("new"), start + 1)).toEqual(tenant);
+    });
+
     test("a link sets one new password, ends every session, and there is one an hour", async () => {
       const tenant = await world.tenant({ tier: "pro", email: "Ada@x.io", loginEmail: "ada@x.io" });
       const order = { kind: "password.reset", recipient: "ada@x.io", fact: { n: 1 } } as const;
