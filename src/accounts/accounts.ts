@@ -42,7 +42,7 @@ export interface AccountDeps {
 export interface AccountPayments {
   newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
-  upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null; act: Act }): Promise<UpgradeResult>;
+  upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null; by: Origin }): Promise<UpgradeResult>;
   /** Whether an upgrade to the account's current plan may repeat one whose answer was lost. */
   wasJustUpgraded(tenant: Tenant): Promise<boolean>;
   /** An account with a card or an open payment was deleted: its last charge is due. */
@@ -221,8 +221,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       passwordHash: await passwords.hash(credentials.password, { account: tenant.id, address }),
     };
     if (login) await loginEmails.release(login.email);
-    const act = { ...byAccount(address), action: "tier.raised", detail: { tier } } as const;
-    const result = await payments.upgrade(tenant, { tier, login, act });
+    const result = await payments.upgrade(tenant, { tier, login, by: byAccount(address) });
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
     announceChange(hub, result.tenant, "tier");
     if (result.kind === "paid") return paidUpgrade(result.tenant);

@@ -1,3 +1,4 @@
+import type { Origin } from "../domain/audit.ts";
 import type { AfterFailure, Charge } from "../domain/books.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -41,12 +42,15 @@ export interface ChargingDeps {
  */
 export type Outcome = PaymentVerdict | Pick<Unknown, "kind" | "retryAfterMs"> | { readonly kind: "operator" };
 
-/** The only way the state of a charge changes: ask the processor, judge, store. Safe to repeat, in any order. */
+/**
+ * The only way the state of a charge changes: ask the processor, judge, store. Safe to repeat, in any order.
+ * `by`: who ordered the upgrade and waits for it, for the audit.
+ */
 export interface Charging {
   /** Makes a stored charge of a saved card, or makes it again under the same reference. */
-  send(books: Books, charge: Charge): Promise<Outcome>;
+  send(books: Books, charge: Charge, by?: Origin): Promise<Outcome>;
   /** Looks a charge up and stores what follows. Never makes one. */
-  settle(books: Books, charge: Charge): Promise<Outcome>;
+  settle(books: Books, charge: Charge, by?: Origin): Promise<Outcome>;
   /** Stores what follows from an answer about a charge that the processor has already given. */
   hear(books: Books, charge: Charge, state: ChargeState): Promise<Outcome>;
   /** Something changed for a reference: an answer requested earlier must not postpone its next look-up. */
@@ -83,16 +87,16 @@ export function createCharging(deps: ChargingDeps): Charging {
     return store.keepWaiting(reference, asked.get(reference) ? { ...times, lookUpAt: now } : times, now);
   }
 
-  async function send(books: Books, charge: Charge): Promise<Outcome> {
+  async function send(books: Books, charge: Charge, by?: Origin): Promise<Outcome> {
     const { card, account } = books;
     // A restored database may be about to repeat what was done after its backup.
     const state = charge.sentAt === null ? await processor.lookUp(charge.reference) : null;
     if (state?.kind === "unknown") return wait(charge, { ...state, underWay: false });
-    if (state && state.kind !== "not_found") return apply(books, charge, judgePayment(charge, state, processor));
+    if (state && state.kind !== "not_found") return apply(books, charge, judgePayment(charge, state, processor), by);
     const now = clock.now();
     const times = { lookUpAt: now + minuteMs, resendAt: now + resendPauseMs };
     // This comes first: another server may be sending the charge right now, and that one may be paid.
-    if (!(await store.markSent(charge.reference, times, now))) return settle(books, charge);
+    if (!(await store.markSent(charge.reference, times, now))) return settle(books, charge, by);
     if (!card || card.processor !== charge.processor) {
       return fail(books, charge, "No card is saved; verify one", null);
     }
@@ -101,15 +105,15 @@ export function createCharging(deps: ChargingDeps): Charging {
     const { token, email } = cards.open(card, account.id);
     const { reference, amountKobo } = charge;
     const answer = await processor.chargeSavedCard({ reference, token, email, amountKobo, returnUrl: returnUrl() });
-    return take(books, { ...charge, sentAt: now, resendAt: times.resendAt }, answer);
+    return take(books, { ...charge, sentAt: now, resendAt: times.resendAt }, answer, by);
   }
 
-  function take(books: Books, charge: Charge, answer: ChargeAnswer): Promise<Outcome> {
+  function take(books: Books, charge: Charge, answer: ChargeAnswer, by?: Origin): Promise<Outcome> {
     switch (answer.kind) {
       case "state":
-        return apply(books, charge, judgePayment(charge, answer.state, processor));
+        return apply(books, charge, judgePayment(charge, answer.state, processor), by);
       case "duplicate":
-        return settle(books, charge);
+        return settle(books, charge, by);
       case "rejected":
         return reject(books, charge, answer);
       case "unknown":
@@ -140,7 +144,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     return answer;
   }
 
-  async function settle(books: Books, charge: Charge): Promise<Outcome> {
+  async function settle(books: Books, charge: Charge, by?: Origin): Promise<Outcome> {
     const state = await processor.lookUp(charge.reference);
     if (state.kind === "unknown") {
       const { retryAfterMs = minuteMs } = state;
@@ -149,10 +153,10 @@ export function createCharging(deps: ChargingDeps): Charging {
       await keepWaiting(charge.reference, { lookUpAt }, now);
       return state;
     }
-    return apply(books, charge, judgePayment(charge, state, processor));
+    return apply(books, charge, judgePayment(charge, state, processor), by);
   }
 
-  async function apply(books: Books, charge: Charge, verdict: PaymentVerdict): Promise<Outcome> {
+  async function apply(books: Books, charge: Charge, verdict: PaymentVerdict, by?: Origin): Promise<Outcome> {
     const now = clock.now();
     const { reference } = charge;
     const { id } = books.account;
@@ -168,7 +172,7 @@ export function createCharging(deps: ChargingDeps): Charging {
                 calendar.nextMonthEnd(now),
                 now,
               )
-            : await store.settleCharge(reference, { transactionId, amountKobo }, now);
+            : await store.settleCharge(reference, { transactionId, amountKobo }, now, by);
         log.write("info", "payment.settled", {
           kind: charge.kind,
           outcome: settled.kind,
@@ -189,7 +193,7 @@ export function createCharging(deps: ChargingDeps): Charging {
         else await keepWaiting(reference, { lookUpAt: null }, now);
         break;
       case "confirmation":
-        await wasAskedToConfirm(books, charge, verdict.url, now);
+        await wasAskedToConfirm(books, charge, verdict.url, now, by);
         break;
       case "waiting":
         await isStillWaiting(books, charge, verdict.reason, now);
@@ -216,7 +220,7 @@ export function createCharging(deps: ChargingDeps): Charging {
   }
 
   /** The bank wants its customer to confirm on a page. After an account is deleted, nobody is left to go there. */
-  async function wasAskedToConfirm(books: Books, charge: Charge, url: string, now: number): Promise<void> {
+  async function wasAskedToConfirm(books: Books, charge: Charge, url: string, now: number, by?: Origin): Promise<void> {
     const { id } = books.account;
     const lookUpAt = nextLookUpOf(charge, now);
     if (charge.state === "open" && charge.kind === "closing") {
@@ -224,7 +228,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     } else if (charge.state !== "open" || charge.pageUrl === url) {
       await isStillWaiting(books, charge, undefined, now);
     } else {
-      await store.awaitConfirmation(charge.reference, url, newVerification(id), lookUpAt ?? now + dayMs, now);
+      await store.awaitConfirmation(charge.reference, url, newVerification(id), lookUpAt ?? now + dayMs, now, by);
       if (books.tenant) announce(books.tenant);
     }
   }
@@ -287,8 +291,8 @@ export function createCharging(deps: ChargingDeps): Charging {
   }
 
   return {
-    send: (books, charge) => asking(charge, () => send(books, charge)),
-    settle: (books, charge) => asking(charge, () => settle(books, charge)),
+    send: (books, charge, by) => asking(charge, () => send(books, charge, by)),
+    settle: (books, charge, by) => asking(charge, () => settle(books, charge, by)),
     hear: (books, charge, state) => apply(books, charge, judgePayment(charge, state, processor)),
     hint(reference) {
       if (asked.has(reference)) asked.set(reference, true);

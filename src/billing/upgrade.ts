@@ -1,4 +1,4 @@
-import type { Act } from "../domain/audit.ts";
+import { type Origin, tierRaised } from "../domain/audit.ts";
 import type { Charge, NewLogin } from "../domain/books.ts";
 import { DomainError, unavailable } from "../domain/errors.ts";
 import { isHigherTier } from "../domain/plans.ts";
@@ -19,8 +19,8 @@ export interface UpgradeOrder {
   readonly tier: Tier;
   /** The login of an account that was free. */
   readonly login: NewLogin | null;
-  /** Recorded with the order. */
-  readonly act: Act;
+  /** For the audit, which has the upgrade once the tier is raised. */
+  readonly by: Origin;
 }
 
 /** `pending`: a card has to be verified, or the bank wants the customer to confirm; both on the page of `token`. */
@@ -93,10 +93,9 @@ export function createUpgrade(deps: UpgradeDeps) {
       accountKey,
       { invoice, charge: cardCharge(invoice, 1, processor, card.key), tier: order.tier, login: order.login },
       clock.now(),
-      order.act,
     );
     if (!stored) throw outcomeUnknown(defaultRetrySeconds);
-    return answer(accountKey, await charging.send(await store.books(accountKey), stored), stored);
+    return answer(accountKey, await charging.send(await store.books(accountKey), stored, order.by), stored);
   }
 
   /**
@@ -105,8 +104,9 @@ export function createUpgrade(deps: UpgradeDeps) {
    */
   async function finish(books: Books, open: Charge, order: UpgradeOrder): Promise<UpgradeResult | null> {
     if (open.pageUrl !== null) return null;
-    let outcome = open.sentAt === null ? await charging.send(books, open) : await charging.settle(books, open);
-    if (outcome.kind === "not_found" && maySendAgain(open, clock.now())) outcome = await charging.send(books, open);
+    const { by } = order;
+    let outcome = await (open.sentAt === null ? charging.send(books, open, by) : charging.settle(books, open, by));
+    if (outcome.kind === "not_found" && maySendAgain(open, clock.now())) outcome = await charging.send(books, open, by);
     if (outcome.kind === "not_found") throw outcomeUnknown(secondsUntil(open.resendAt));
     if (outcome.kind === "failed" || outcome.kind === "unacceptable") return null;
     const result = await answer(books.account.key, outcome, open);
@@ -140,13 +140,13 @@ export function createUpgrade(deps: UpgradeDeps) {
     }
   }
 
-  async function verifyFirst({ key, id }: Tenant, { tier, login, act }: UpgradeOrder): Promise<UpgradeResult> {
+  async function verifyFirst({ key, id }: Tenant, { tier, login, by }: UpgradeOrder): Promise<UpgradeResult> {
     const { tenant, verification } = await store.openVerification(
       key,
       newVerification(references.accountId(id)),
       { tier, login },
       clock.now(),
-      act,
+      tierRaised(by, tier),
     );
     return { kind: "pending", tenant, token: verification.token, confirm: false };
   }

@@ -1,3 +1,4 @@
+import type { Tier } from "./tenant.ts";
 import type { Webhook, WebhookSettings } from "./webhook.ts";
 
 /**
@@ -61,8 +62,8 @@ export interface Origin {
 /** The details of an act. Never a secret, nor the value of a webhook's header. */
 export type AuditDetail = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** Somebody with a session of the account. */
-export const byAccount = (address: string): Origin => ({ actor: "account", via: null, address });
+/** Somebody with a session of the account. @param address null: it is not known any more */
+export const byAccount = (address: string | null): Origin => ({ actor: "account", via: null, address });
 
 export interface Act extends Origin {
   readonly action: AuditAction;
@@ -73,6 +74,12 @@ export const replayCancelled = (by: Origin, replayId: string): Act => ({
   ...by,
   action: "replay.cancelled",
   detail: { replay: replayId },
+});
+
+export const tierRaised = ({ actor, via, address }: Origin, tier: Tier): Act => ({
+  ...{ actor, via, address },
+  action: "tier.raised",
+  detail: { tier },
 });
 
 export interface AuditEntry extends Act {

@@ -1,4 +1,4 @@
-import type { Act } from "../domain/audit.ts";
+import type { Act, Origin } from "../domain/audit.ts";
 import type {
   AfterFailure,
   BillingAccount,
@@ -110,7 +110,6 @@ export interface BillingVerbs {
     accountKey: number,
     order: { invoice: NewInvoice; charge: NewCharge; tier: Tier; login: NewLogin | null },
     now: number,
-    act?: Act,
   ): Promise<Charge | null>;
   /**
    * Issues the invoice for a month's end, or none, and moves on to the next month's end; takes effect once, even if called
@@ -145,11 +144,13 @@ export interface BillingVerbs {
   /**
    * A charge of a saved card was paid. If the amount paid (`amountKobo`) differs from the charge's, the invoice counts as
    * paid all the same: any excess is credited, and any shortfall is waived.
+   * @param by who ordered the upgrade, for the audit, which has it if the tier is raised; as in `awaitConfirmation`
    */
   settleCharge(
     reference: string,
     payment: { transactionId: string; amountKobo?: number },
     now: number,
+    by?: Origin,
   ): Promise<PaymentSettled>;
   /**
    * A charge failed permanently; `refund` when money moved nevertheless. An upgrade that the bank wanted confirmed falls back
@@ -174,6 +175,7 @@ export interface BillingVerbs {
     ids: NewVerification,
     lookUpAt: number,
     now: number,
+    by?: Origin,
   ): Promise<CardVerification | null>;
   /** Lets a callback or a poll have a charge looked up now. The account's key; null when the reference is not ours. */
   lookUpSoon(reference: string, now: number): Promise<number | null>;

@@ -77,6 +77,8 @@ describe("a saved card is charged once, and the repeated request is answered wit
     const last = await repeatUpgrade(world, customer, first);
     expect([last.status, last.body]).toMatchObject([200, { tier: "business", payment_status: "paid" }]);
     await expectUpgradedOnce(world, customer);
+    const { entries } = (await customer.get("/v1/audit?action=tier.raised")).body;
+    expect(entries).toMatchObject([{ by: "account", address: "127.0.0.1", detail: { tier: "business" } }]);
   });
 
   test.each(["timeout_before_effect", "timeout_after_effect"] as const)("after %s", async (fault) => {
@@ -231,6 +233,7 @@ describe("the bank has a say", () => {
       state: "failed",
       reason: "Insufficient Funds",
     });
+    expect((await customer.get("/v1/audit?action=tier.raised")).body.total).toBe(0);
   });
 
   test("a token that Paystack no longer takes: 402, and another card makes it work", async () => {

@@ -4,7 +4,6 @@ import type { BooksChange } from "../../domain/books-change.ts";
 import { adoptCharge, keepWaiting, lookUpSoon, sendCharge } from "../../domain/charges.ts";
 import { beginAttempt, closeBooks, endMonth, orderUpgrade, settleUp } from "../../domain/invoices.ts";
 import type { BillingVerbs, ListedCharge } from "../billing.ts";
-import { noteAct } from "./audit.ts";
 import { chargeOf, required } from "./billing-rows.ts";
 import * as t from "./billing-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -59,12 +58,10 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
   }
 
   return {
-    prepareUpgrade: (accountKey, order, now, act) =>
+    prepareUpgrade: (accountKey, order, now) =>
       writes.submit(async (tx) => {
         const file = await loadBooks(tx, accountKey);
-        const added = await addedBy(file, orderUpgrade(file, order, await overlapping(file, order.invoice), now), now);
-        if (act && added && file.held) await noteAct(tx, file.held.tenant.id, act);
-        return added;
+        return addedBy(file, orderUpgrade(file, order, await overlapping(file, order.invoice), now), now);
       }),
 
     endMonth: (accountKey, invoice, nextInvoiceAt, now) =>

@@ -1,8 +1,11 @@
+import { byAccount, type Origin, tierRaised } from "../../domain/audit.ts";
 import type { CardVerification, Charge } from "../../domain/books.ts";
+import type { BooksChange } from "../../domain/books-change.ts";
 import { failCharge, type PaymentOutcome, payCharge, payVerification } from "../../domain/payments.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { confirmCharge } from "../../domain/verifications.ts";
 import type { BillingVerbs, PaymentSettled } from "../billing.ts";
+import { noteAct } from "./audit.ts";
 import { chargeOf, openVerificationOf, required } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
 import { type LoadedBooks, loadCharge, writeBooks } from "./open-books.ts";
@@ -32,10 +35,12 @@ export function settlementVerbs({ writes }: Connection): Verbs {
         return settled(file, charge, payVerification(file, charge, { card, transactionId, nextInvoiceAt }, now), now);
       }),
 
-    settleCharge: (reference, payment, now) =>
+    settleCharge: (reference, payment, now, by) =>
       writes.submit(async (tx) => {
         const { file, charge } = await loadCharge(tx, reference);
-        return settled(file, charge, payCharge(file, charge, payment, now), now);
+        const outcome = payCharge(file, charge, payment, now);
+        await noteRaised(file, outcome.change, by);
+        return settled(file, charge, outcome, now);
       }),
 
     failCharge: (reference, failure, after, now) =>
@@ -45,12 +50,23 @@ export function settlementVerbs({ writes }: Connection): Verbs {
         return file.held?.tenant ?? null;
       }),
 
-    awaitConfirmation: (reference, pageUrl, { token }, lookUpAt, now) =>
+    awaitConfirmation: (reference, pageUrl, { token }, lookUpAt, now, by) =>
       writes.submit(async (tx): Promise<CardVerification | null> => {
         const { file, charge } = await loadCharge(tx, reference);
         const change = confirmCharge(file, charge, { pageUrl, lookUpAt, token }, now);
         await writeBooks(file, change, now);
+        await noteRaised(file, change, by);
         return change && openVerificationOf(tx, charge.accountKey);
       }),
   };
+}
+
+/** The origin of an upgrade is forgotten when nobody waited for the end of its charge. */
+async function noteRaised(
+  { tx, held }: LoadedBooks,
+  change: BooksChange | null,
+  by: Origin = byAccount(null),
+): Promise<void> {
+  const tier = change?.tenant?.tier;
+  if (held && tier !== undefined) await noteAct(tx, held.tenant.id, tierRaised(by, tier));
 }

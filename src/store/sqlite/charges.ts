@@ -24,7 +24,7 @@ type Verbs = Pick<
 >;
 
 /** Creates, looks up and refunds charges; what becomes of them is in `settlements.ts`. */
-export function chargeVerbs({ client, writer, billing, books, audit }: Connection): Verbs {
+export function chargeVerbs({ client, writer, billing, books }: Connection): Verbs {
   // The sandbox is in this database, too, and knows the e-mail address that the card was verified with.
   const forgetAtSandbox = forgetSandboxCustomer(client);
   const eraseBooks = [
@@ -60,12 +60,10 @@ export function chargeVerbs({ client, writer, billing, books, audit }: Connectio
   );
 
   return {
-    prepareUpgrade: (accountKey, order, now, act) =>
+    prepareUpgrade: (accountKey, order, now) =>
       writer.submit<Charge | null>((tx) => {
         const file = books.load(tx, accountKey);
-        const added = addedBy(file, orderUpgrade(file, order, overlapping(file, order.invoice), now), now);
-        if (act && added && file.held) audit.note(tx, file.held.tenant.id, act);
-        return added;
+        return addedBy(file, orderUpgrade(file, order, overlapping(file, order.invoice), now), now);
       }),
 
     endMonth: (accountKey, invoice, nextInvoiceAt, now) =>

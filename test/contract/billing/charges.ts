@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { byAccount } from "../../../src/domain/audit.ts";
 import type { NewInvoice } from "../../../src/domain/books.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
@@ -277,6 +278,42 @@ export function chargesContract(backend: StoreBackend): void {
         await fail(await upgrade(accountKey, { days: [{ day: 8, tier: "pro" }] }), { kind: "void" });
         const paid = await world.store.latestPaidUpgrade(accountKey);
         expect(paid).toMatchObject({ reference: charge.reference, state: "succeeded", settledAt: now() });
+      });
+
+      describe("is in the audit", () => {
+        const by = byAccount("192.0.2.7");
+        const entries = async ({ id }: Tenant) =>
+          (await world.store.audit({ tenantId: id, offset: 0, limit: 9 })).entries.map(
+            ({ action, address, detail }) => ({ action, address, detail }),
+          );
+        const raised = { action: "tier.raised", detail: { tier: "business" } } as const;
+
+        test("not as it is ordered, nor when it is declined", async () => {
+          const { tenant, accountKey } = await verified();
+          await fail(await upgrade(accountKey), { kind: "void" });
+          expect(await entries(tenant)).toEqual([]);
+        });
+
+        test("once it is paid, with who waited for that", async () => {
+          const { tenant, accountKey } = await verified();
+          const { reference } = await upgrade(accountKey);
+          for (let n = 0; n < 2; n++) await world.store.settleCharge(reference, payment, now(), by);
+          expect(await entries(tenant)).toEqual([{ ...raised, address: "192.0.2.7" }]);
+        });
+
+        test("once it is paid, also when nobody waited for that", async () => {
+          const { tenant, accountKey } = await verified();
+          await world.store.settleCharge((await upgrade(accountKey)).reference, payment, now());
+          expect(await entries(tenant)).toEqual([{ ...raised, address: null }]);
+        });
+
+        test("once its bank asks for a confirmation, and not again with the payment", async () => {
+          const { tenant, accountKey } = await verified();
+          const { reference } = await upgrade(accountKey);
+          await world.store.awaitConfirmation(reference, "https://bank.example", newIds(), now() + 1, now(), by);
+          await world.store.settleCharge(reference, payment, now());
+          expect(await entries(tenant)).toEqual([{ ...raised, address: "192.0.2.7" }]);
+        });
       });
 
       test("that is declined changes nothing and lets go of its days", async () => {

@@ -51,11 +51,7 @@ export function createCustomer({
         const fresh = await seen.findTenant(tenant.id);
         const refusal = fresh && refusalOfUpgrade(fresh, tier);
         if (!fresh || refusal) return;
-        const result = await payments.upgrade(fresh, {
-          tier,
-          login,
-          act: { ...byAccount("192.0.2.1"), action: "tier.raised" },
-        });
+        const result = await payments.upgrade(fresh, { tier, login, by: byAccount("192.0.2.1") });
         counts.upgrades += 1;
         if (result.kind === "paid" && isHigherTier(tier, result.tenant.enforcedTier ?? "free")) {
           throw new Error(`An upgrade to ${tier} was answered as paid, but ${result.tenant.enforcedTier} is in force`);
