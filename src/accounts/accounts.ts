@@ -102,6 +102,12 @@ export interface Accounts {
   remove(tenant: Tenant, origin: Origin | null): Promise<void>;
 }
 
+/** `loser`: the account that loses its address to the new one. */
+interface CheckedRequest {
+  readonly webhooks: readonly CheckedWebhook[];
+  readonly loser: Tenant | null;
+}
+
 /** Rules, section 4. On a laptop every client has the same address, so this applies in public mode only. */
 const newAccounts: Limit = { name: "new accounts", most: 60, windowMs: 60 * 60_000, keys: 20_000 };
 
@@ -120,7 +126,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   const loginEmails = createLoginEmails({ store, clock, log });
 
   /** Validates the whole request before anything is stored. */
-  async function check(request: OperatorCreateRequest): Promise<CheckedWebhook[]> {
+  async function check(request: OperatorCreateRequest): Promise<CheckedRequest> {
     const { tier, name, email, password, webhooks } = request;
     if (tier !== "free") {
       if (name === undefined) throw requiredOnPaidTiers("name");
@@ -131,14 +137,14 @@ export function createAccounts(deps: AccountDeps): Accounts {
       ...{ policy, field: "webhooks", limit: plans[tier].webhooks },
       webhookConcurrency: settings.webhookConcurrency,
     });
-    if (tier !== "free" && email !== undefined) await loginEmails.refuseTaken(email);
-    return checked;
+    const loser = tier !== "free" && email !== undefined ? await loginEmails.refuseTaken(email) : null;
+    return { webhooks: checked, loser };
   }
 
   /** @param origin `isVerifiedFirst`: the tier is in force only after a card was verified */
   async function create(
     request: OperatorCreateRequest,
-    webhooks: readonly CheckedWebhook[],
+    { webhooks, loser }: CheckedRequest,
     { origin, isVerifiedFirst = false }: { origin: Origin; isVerifiedFirst?: boolean },
   ): Promise<CreatedAccount> {
     const { tier } = request;
@@ -146,7 +152,6 @@ export function createAccounts(deps: AccountDeps): Accounts {
     const verification = isVerifiedFirst ? payments?.newVerification(id) : undefined;
     const email = request.email ?? `sandbox+${id}@postrider.invalid`;
     const password = request.password ?? generatePassword();
-    if (tier !== "free") await loginEmails.release(email);
     const tenant = await store.createTenant(
       {
         id,
@@ -168,6 +173,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       clock.now(),
       { ...origin, action: "account.created", detail: { tier } },
     );
+    loginEmails.noteLoss(loser);
     log.write("info", "account.created", { tenant: id, tier });
     return { tenant, password, paymentUrl: verification && payments ? payments.paymentUrl(verification.token) : null };
   }
@@ -201,6 +207,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     // Checked even when not needed: a client that sends a password believes that it was set.
     if (password !== undefined) checkPassword(password);
     let credentials: { email: string; password: string } | null = null;
+    let loser: Tenant | null = null;
     const refusal = refusalOfUpgrade(tenant, tier);
     if (refusal?.kind === "invalid") {
       if (tier === tenant.tier && (await payments?.wasJustUpgraded(tenant))) return paidUpgrade(tenant);
@@ -209,7 +216,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     if (tenant.tier === "free") {
       if (email === undefined) throw requiredFromFree("email");
       if (password === undefined) throw requiredFromFree("password");
-      await loginEmails.refuseTaken(email);
+      loser = await loginEmails.refuseTaken(email);
       credentials = { email, password };
     }
     if (refusal) throw refusal;
@@ -220,8 +227,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
       email: credentials.email,
       passwordHash: await passwords.hash(credentials.password, { account: tenant.id, address }),
     };
-    if (login) await loginEmails.release(login.email);
     const result = await payments.upgrade(tenant, { tier, login, by: byAccount(address) });
+    loginEmails.noteLoss(loser);
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
     announceChange(hub, result.tenant, "tier");
     if (result.kind === "paid") return paidUpgrade(result.tenant);
@@ -236,12 +243,12 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
     async signUp(request, address) {
       if (request.tier !== "free" && request.password === undefined) throw requiredOnPaidTiers("password");
-      const webhooks = await check(request);
+      const checked = await check(request);
       if (settings.signup === "closed") throw signUpClosed();
       if (request.tier !== "free" && !payments) throw paymentsUnavailable();
       // Counted now: concurrent requests all passed the first check before their bodies were read.
       await refuseTooManyAccounts(limits.take, address);
-      return create(request, webhooks, { origin: byAccount(address), isVerifiedFirst: request.tier !== "free" });
+      return create(request, checked, { origin: byAccount(address), isVerifiedFirst: request.tier !== "free" });
     },
 
     createForOperator: async (request, origin) => create(request, await check(request), { origin }),
@@ -288,12 +295,13 @@ export function createAccounts(deps: AccountDeps): Accounts {
     async changeEmail(tenant, email, origin) {
       // The same address in another case is still the account's own; the store decides whether it is a login.
       const isOther = email.toLowerCase() !== tenant.email.toLowerCase();
-      if (isOther) await loginEmails.refuseTaken(email);
+      const loser = isOther ? await loginEmails.refuseTaken(email) : null;
       const turn = await limits.take([{ limit: emailChanges, key: tenant.id }]);
       if (!turn.ok) throw tooManyEmailChanges(turn.retryAfterSeconds);
-      if (isOther) await loginEmails.release(email);
       const act = { ...origin, action: "email.changed" } as const;
-      announceStanding(await store.changeEmail(tenant.key, email, act), "account.email_changed");
+      const changed = await store.changeEmail(tenant.key, email, act);
+      loginEmails.noteLoss(loser);
+      announceStanding(changed, "account.email_changed");
     },
 
     async suspend(tenant, act) {

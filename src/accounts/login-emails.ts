@@ -1,16 +1,15 @@
 import { emailTaken } from "../domain/standing.ts";
+import type { Tenant } from "../domain/tenant.ts";
+import { losesLogin } from "../domain/tenant-change.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 
 export interface LoginEmailDeps {
-  store: Pick<Store, "findTenantByLoginEmail" | "releaseUnverifiedEmail" | "billingAccountOf" | "books">;
+  store: Pick<Store, "findTenantByLoginEmail" | "billingAccountOf" | "books">;
   clock: Pick<Clock, "now">;
   log: Log;
 }
-
-/** How long an account may keep an address without verifying a card. */
-const unverifiedEmailMs = 24 * 60 * 60 * 1000;
 
 /**
  * Decides who signs in with an e-mail address. Nobody proves that an address is theirs, but a card identifies a person. So an
@@ -18,23 +17,21 @@ const unverifiedEmailMs = 24 * 60 * 60 * 1000;
  * gets it. The first account can still sign in with its id, and does not get the address back by verifying later.
  */
 export function createLoginEmails({ store, clock, log }: LoginEmailDeps) {
-  const unverifiedSince = () => clock.now() - unverifiedEmailMs;
-
   return {
-    /** @throws invalid `email_taken` */
-    async refuseTaken(email: string): Promise<void> {
+    /** @returns the account that loses the address to whoever asks for it now @throws invalid `email_taken` */
+    async refuseTaken(email: string): Promise<Tenant | null> {
       const holder = await store.findTenantByLoginEmail(email.toLowerCase());
-      if (holder === null) return;
+      if (holder === null) return null;
       const accountKey = await store.billingAccountOf(holder.key);
       const books = accountKey === null ? null : await store.books(accountKey);
-      const isUnproven = holder.enforcedTier === null || holder.enforcedTier === "free";
-      const askedAt = books?.account.verifiedAt === null ? books.verification?.createdAt : undefined;
-      if (!isUnproven || askedAt === undefined || askedAt > unverifiedSince()) throw emailTaken();
+      const verifiedAt = books?.account.verifiedAt ?? null;
+      const askedAt = books?.verification?.createdAt ?? null;
+      if (!losesLogin({ ...holder, verifiedAt, askedAt }, clock.now())) throw emailTaken();
+      return holder;
     },
 
-    /** Frees an address that `refuseTaken` let pass, just before it is taken. */
-    async release(email: string): Promise<void> {
-      const holder = await store.releaseUnverifiedEmail(email.toLowerCase(), unverifiedSince());
+    /** To be called once the address is another account's. */
+    noteLoss(holder: Tenant | null): void {
       if (holder) log.write("warn", "account.email_released", { tenant: holder.id });
     },
   };

@@ -1,4 +1,4 @@
-import type { BillingAccount, CardVerification } from "./books.ts";
+import type { BillingAccount } from "./books.ts";
 import type { OrderedLogin } from "./books-change.ts";
 import type { DomainError } from "./errors.ts";
 import { emailTaken } from "./standing.ts";
@@ -59,18 +59,26 @@ export const toPassword = (tenant: Tenant, passwordHash: string): TenantChange =
 export const replacePassword = (tenant: Tenant, verified: string, passwordHash: string): TenantChange | null =>
   tenant.passwordHash === verified ? toPassword(tenant, passwordHash) : null;
 
+/** How long an account may keep an address without verifying a card. */
+const unverifiedEmailMs = 24 * 60 * 60 * 1000;
+
+/** The account whose login an address is, and what it has proved. */
+export interface LoginHolder extends Pick<Tenant, "key" | "enforcedTier">, Pick<BillingAccount, "verifiedAt"> {
+  /** When it asked for the verification that is open; null: none is. */
+  readonly askedAt: number | null;
+}
+
 /**
- * Whether an account loses its address to another that asks for it: it has asked for a paid plan, and has not verified a
- * card since. It has proved nothing, and the address may be someone else's. It keeps its id to sign in with, and the
+ * Whether an account loses its address to another that asks for it: it asked for a paid plan a day ago, and has not verified
+ * a card since. It has proved nothing, and the address may be someone else's. It keeps its id to sign in with, and the
  * address as a contact.
  */
-export function losesLogin(
-  { enforcedTier }: Tenant,
-  { verifiedAt }: Pick<BillingAccount, "verifiedAt">,
-  verification: Pick<CardVerification, "createdAt"> | null,
-  unverifiedSince: number,
-): boolean {
+export function losesLogin({ enforcedTier, verifiedAt, askedAt }: LoginHolder, now: number): boolean {
   // Not one that the operator vouches for.
   const hasPlan = enforcedTier !== null && enforcedTier !== "free";
-  return !hasPlan && verifiedAt === null && verification !== null && verification.createdAt <= unverifiedSince;
+  return !hasPlan && verifiedAt === null && askedAt !== null && askedAt <= now - unverifiedEmailMs;
 }
+
+/** The account that keeps its login when another one asks for it. */
+export const keeperOf = (holder: LoginHolder | null | undefined, now: number): number | null =>
+  holder && !losesLogin(holder, now) ? holder.key : null;

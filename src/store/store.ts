@@ -88,15 +88,13 @@ export interface TenantRange {
 }
 
 export interface TenantVerbs {
-  /** @throws invalid `email_taken` */
+  /**
+   * A login goes to a new tenant, to a new address or with an upgrade also if an account has it that has not verified a card
+   * for a day (rules, section 4). @throws invalid `email_taken`
+   */
   createTenant(tenant: NewTenant, now: number, act?: Act): Promise<Tenant>;
   findTenant(tenantId: string): Promise<Tenant | null>;
   findTenantByLoginEmail(loginEmail: string): Promise<Tenant | null>;
-  /**
-   * Frees the login e-mail of an account that asked for a paid plan no later than `unverifiedSince` and never verified its
-   * card. Returns the account; null when the address belongs to no such account.
-   */
-  releaseUnverifiedEmail(loginEmail: string, unverifiedSince: number): Promise<Tenant | null>;
   /**
    * Newest first; for the operator.
    * @param range `search`: only tenants whose id, name or e-mail address contains this text, ignoring case

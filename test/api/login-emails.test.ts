@@ -9,9 +9,9 @@ setDefaultTimeout(120_000);
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-async function world() {
+async function world(env: Record<string, string> = {}) {
   const clock = createClockAt("2031-10-10T09:00:00Z");
-  const server = await startTestApp({ clock, env: withSandbox });
+  const server = await startTestApp({ clock, env: { ...withSandbox, ...env } });
   const ask = (email: string) =>
     server.request("POST", "/v1/tenants", { body: { tier: "pro", name: "Next", email, password: goodPassword } });
   const logIn = async (loginId: string) =>
@@ -54,6 +54,17 @@ describe("the address of an account that has not verified a card", () => {
     await second.logIn();
     expect((await second.upgrade(order)).status).toBe(202);
     expect((await w.logIn("ada@example.com")).tenant_id).toBe(second.id);
+  });
+
+  test("stays with it when the upgrade that asks for it is refused", async () => {
+    await using w = await world({ POSTRIDER_PAUSED: "charges" });
+    const first = await signUp(w.server, { email: "ada@example.com" });
+    const eve = await signUpFree(w.server);
+    w.clock.travel(dayMs);
+    await eve.logIn();
+    const refused = await eve.upgrade({ tier: "pro", email: "ada@example.com", password: goodPassword });
+    expect([refused.status, refused.body.code]).toEqual([503, "charges_paused"]);
+    expect((await w.logIn("ada@example.com")).tenant_id).toBe(first.id);
   });
 
   test("stays with one whose card is verified, and with one that the operator vouches for", async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Tenant, Tier } from "../../src/domain/tenant.ts";
 import {
   isTaken,
+  keeperOf,
   loginEmailOf,
   losesLogin,
   replacePassword,
@@ -58,15 +59,18 @@ describe("the login of an account", () => {
     expect(toEmail(tenantOf({ tier }), "B@example.com", 1)).toEqual({ kind: "changed", change });
   });
 
-  test.each<[string, boolean, Partial<Tenant>, number | null, { createdAt: number } | null]>([
-    ["never verified a card", true, { enforcedTier: null }, null, { createdAt: 5 }],
-    ["was free before, and never verified one", true, { enforcedTier: "free" }, null, { createdAt: 5 }],
-    ["asked for its plan just now", false, { enforcedTier: null }, null, { createdAt: 6 }],
-    ["has verified a card", false, { enforcedTier: "free" }, 3, { createdAt: 5 }],
-    ["has nothing to verify", false, { enforcedTier: "free" }, null, null],
-    ["has a plan that its operator vouches for", false, { enforcedTier: "pro" }, null, { createdAt: 5 }],
-  ])("that %s goes to whoever asks for it: %p", (_, expected, given, verifiedAt, verification) => {
-    expect(losesLogin(tenantOf(given), { verifiedAt }, verification, 5)).toBe(expected);
+  const dayMs = 24 * 60 * 60 * 1000;
+  test.each<[string, boolean, Tier | null, number | null, number | null]>([
+    ["never verified a card", true, null, null, 5],
+    ["was free before, and never verified one", true, "free", null, 5],
+    ["asked for its plan less than a day ago", false, null, null, 6],
+    ["has verified a card", false, "free", 3, 5],
+    ["has nothing to verify", false, "free", null, null],
+    ["has a plan that its operator vouches for", false, "pro", null, 5],
+  ])("that %s goes to whoever asks for it: %p", (_, expected, enforcedTier, verifiedAt, askedAt) => {
+    const holder = { key: 7, enforcedTier, verifiedAt, askedAt };
+    expect(losesLogin(holder, dayMs + 5)).toBe(expected);
+    expect(keeperOf(holder, dayMs + 5)).toBe(expected ? null : 7);
   });
 });
 

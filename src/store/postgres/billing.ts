@@ -27,7 +27,7 @@ import { hold, tenantColumns } from "./held-tenants.ts";
 import { type LoadedBooks, loadBooks, lockCharge, openBooksOf, writeBooks, writeCharge } from "./open-books.ts";
 import type { Pool } from "./pool.ts";
 import { tenant } from "./schema.ts";
-import { holderOf } from "./tenant-rows.ts";
+import { lockKeeper } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./writes.ts";
 
 type Verbs = Pick<
@@ -72,7 +72,7 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
     openVerification: (tenantKey, ids, upgrade, now, act) =>
       writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
-        const holder = upgrade?.login ? await holderOf(tx, upgrade.login.email.toLowerCase()) : null;
+        const holder = upgrade?.login ? await lockKeeper(tx, upgrade.login.email.toLowerCase()) : null;
         const refusal = refusalOfVerification(held, isTaken(holder, tenantKey));
         if (refusal) throw refusal;
         const file = await openBooksOf(tx, tenantKey, held, ids.accountId);

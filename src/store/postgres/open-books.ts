@@ -26,7 +26,7 @@ import {
 import * as t from "./billing-schema.ts";
 import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
-import { type ChangingTenant, changeTenant, holderOf } from "./tenant-rows.ts";
+import { type ChangingTenant, changeTenant, lockKeeper } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./writes.ts";
 
 /**
@@ -167,7 +167,7 @@ async function toOpenInvoice(
   { tenantKey }: AccountRow,
 ): Promise<OpenInvoice> {
   if (newEmail === null || newPasswordHash === null) return { ...invoice, login: null };
-  const holder = await holderOf(tx, newEmail.toLowerCase());
+  const holder = await lockKeeper(tx, newEmail.toLowerCase());
   return {
     ...invoice,
     login: { email: newEmail, passwordHash: newPasswordHash, isTaken: isTaken(holder, tenantKey) },

@@ -8,7 +8,6 @@ import type { Tenant, TenantChange } from "../../domain/tenant.ts";
 import {
   isTaken,
   loginEmailOf,
-  losesLogin,
   replacePassword,
   toEmail,
   toPassword,
@@ -20,13 +19,12 @@ import { openVerification, takeTier } from "../../domain/verifications.ts";
 import type { TenantVerbs } from "../store.ts";
 import { toColumns } from "../webhook-rows.ts";
 import { noteAct } from "./audit.ts";
-import { accountOf, openVerificationOf } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
-import { countersOf, hold, lockTenant, tenantColumns } from "./held-tenants.ts";
+import { countersOf, lockTenant, tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
 import { loadBooksOf, openBooksOf, recordPlan, writeBooks } from "./open-books.ts";
 import * as t from "./schema.ts";
-import { changeTenant, holderOf } from "./tenant-rows.ts";
+import { changeTenant, holderOf, lockKeeper, takeLogin } from "./tenant-rows.ts";
 
 export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "eraseDeleted"> {
   const { db } = pool;
@@ -53,7 +51,8 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
   return {
     createTenant: (tenant, now, act) =>
       writes.submit(async (tx) => {
-        if (isTaken(await holderOf(tx, tenant.loginEmail), null)) throw emailTaken();
+        if (isTaken(await lockKeeper(tx, tenant.loginEmail), null)) throw emailTaken();
+        if (tenant.loginEmail !== null) await takeLogin(tx, tenant.loginEmail, null);
         const { apiKey, signingKey, sealedSigningSecret, webhooks, verification, ...columns } = tenant;
         const [created] = await tx.db
           .insert(t.tenant)
@@ -77,19 +76,6 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
       }),
 
     findTenant: async (id) => (await byId.execute({ id }))[0] ?? null,
-    releaseUnverifiedEmail: (email, unverifiedSince) =>
-      writes.submit(async (tx) => {
-        const holder = await holderOf(tx, email);
-        if (holder === null) return null;
-        const held = await hold(tx, holder);
-        // Now that it is locked, it is certain whether it still has the address, and what its card says.
-        const account = await accountOf(tx, holder);
-        if (held.gone || !account || (await holderOf(tx, email)) !== holder) return null;
-        const verification = await openVerificationOf(tx, account.key);
-        if (!losesLogin(held.tenant, account, verification, unverifiedSince)) return null;
-        await changeTenant(tx, held, { loginEmail: null });
-        return held.tenant;
-      }),
     findTenantByLoginEmail: async (email) => (await byLoginEmail.execute({ email }))[0] ?? null,
 
     async listTenants({ offset, limit, search = "" }) {
@@ -125,7 +111,7 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
     resume: (tenantKey, cause, act) => change(tenantKey, act, () => toSuspended(cause, null)),
     changeEmail: (tenantKey, email, act) =>
       forTenant(tenantKey, act, async (held, tx) => {
-        const decision = toEmail(held.tenant, email, await holderOf(tx, loginEmailOf(held.tenant.tier, email)));
+        const decision = toEmail(held.tenant, email, await lockKeeper(tx, loginEmailOf(held.tenant.tier, email)));
         if (decision.kind === "refused") throw decision.error;
         await changeTenant(tx, held, decision.change);
         return held.tenant;

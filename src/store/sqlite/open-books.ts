@@ -212,9 +212,10 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
   const toOpenInvoice = (
     { newEmail, newPasswordHash, ...invoice }: InvoiceRow,
     tenantKey: number | null,
+    now: number,
   ): OpenInvoice => {
     if (newEmail === null || newPasswordHash === null) return { ...invoice, login: null };
-    const holder = tenants.holderOf(newEmail.toLowerCase());
+    const holder = tenants.keeperOf(newEmail.toLowerCase(), now);
     return {
       ...invoice,
       login: { email: newEmail, passwordHash: newPasswordHash, isTaken: isTaken(holder, tenantKey) },
@@ -235,7 +236,7 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
         verification: billing.verificationOf(accountKey),
         card: billing.cardInUse(account),
         charges: billing.openCharges(accountKey),
-        invoices: billing.openInvoices(accountKey).map((invoice) => toOpenInvoice(invoice, tenantKey)),
+        invoices: billing.openInvoices(accountKey).map((invoice) => toOpenInvoice(invoice, tenantKey, tx.now)),
         period: billing.openPeriod(accountKey),
       };
     },

@@ -8,7 +8,6 @@ import type { Tenant, TenantChange } from "../../domain/tenant.ts";
 import {
   isTaken,
   loginEmailOf,
-  losesLogin,
   replacePassword,
   toEmail,
   toPassword,
@@ -64,7 +63,8 @@ export function tenantVerbs({
   return {
     createTenant: (tenant, now, act) =>
       writer.submit<Tenant>((tx) => {
-        if (isTaken(rows.holderOf(tenant.loginEmail), null)) return refuse(emailTaken());
+        if (isTaken(rows.keeperOf(tenant.loginEmail, tx.now), null)) return refuse(emailTaken());
+        if (tenant.loginEmail !== null) rows.takeLogin(tenant.loginEmail, null, tx.now);
         const { apiKey, signingKey, sealedSigningSecret, webhooks, verification, ...columns } = tenant;
         const created = db
           .insert(t.tenant)
@@ -110,16 +110,6 @@ export function tenantVerbs({
       }),
 
     findTenant: async (id) => byId.get({ id }) ?? null,
-    releaseUnverifiedEmail: (email, unverifiedSince) =>
-      writer.submit<Tenant | null>((tx) => {
-        const holder = rows.holderOf(email);
-        const account = holder === null ? null : billing.accountOf(holder);
-        if (holder === null || !account) return null;
-        const held = hold(tx, holder);
-        if (!losesLogin(held.tenant, account, billing.verificationOf(account.key), unverifiedSince)) return null;
-        rows.change(tx, held, { loginEmail: null });
-        return held.tenant;
-      }),
     findTenantByLoginEmail: async (email) => byLoginEmail.get({ email }) ?? null,
 
     async listTenants({ offset, limit, search = "" }) {
@@ -161,7 +151,7 @@ export function tenantVerbs({
     resume: (tenantKey, cause, act) => change(tenantKey, act, () => toSuspended(cause, null)),
     changeEmail: (tenantKey, email, act) =>
       forTenant<Tenant>(tenantKey, act, (held, tx) => {
-        const decision = toEmail(held.tenant, email, rows.holderOf(loginEmailOf(held.tenant.tier, email)));
+        const decision = toEmail(held.tenant, email, rows.keeperOf(loginEmailOf(held.tenant.tier, email), tx.now));
         if (decision.kind === "refused") return refuse(decision.error);
         rows.change(tx, held, decision.change);
         return held.tenant;

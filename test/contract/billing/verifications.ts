@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { newToken } from "../../../src/lib/id.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { createWorld, refusalOf, type World } from "../../support/store-factory.ts";
-import { monthEnd, newCard, newCharge, newIds, payingIn } from "./paying.ts";
+import { hourMs, monthEnd, newCard, newCharge, newIds, newInvoice, payingIn, payment } from "./paying.ts";
 
 /** Cards and their verification: `src/store/billing.ts` as tests. */
 export function verificationsContract(backend: StoreBackend): void {
@@ -16,25 +16,58 @@ export function verificationsContract(backend: StoreBackend): void {
     const { now, unverified, books, openPage, pay, verified, fail, tenantNow } = payingIn(() => world);
 
     describe("the login of an account whose card was never verified", () => {
-      const email = () => `${newToken(60)}@example.com`;
-      const asked = (loginEmail: string, enforcedTier: "pro" | null) =>
-        world.tenant({ tier: "pro", enforcedTier, loginEmail, verification: newIds() });
+      const dayMs = 24 * hourMs;
+      const asked = (enforcedTier: "pro" | null = null) =>
+        world.tenant({ tier: "pro", enforcedTier, email: "ada@x.io", loginEmail: "ada@x.io", verification: newIds() });
+      const holderNow = async () => (await world.store.findTenantByLoginEmail("ada@x.io"))?.id;
+      const login = { email: "Ada@x.io", passwordHash: "h2" };
 
-      test("is freed once it was asked for long enough ago", async () => {
-        const loginEmail = email();
-        const tenant = await asked(loginEmail, null);
-        expect(await world.store.releaseUnverifiedEmail(loginEmail, now() - 1)).toBeNull();
-        expect((await world.store.releaseUnverifiedEmail(loginEmail, now()))?.id).toBe(tenant.id);
-        expect(await world.store.findTenantByLoginEmail(loginEmail)).toBeNull();
-        expect((await tenantNow(tenant)).email).toBe(tenant.email);
+      /** How another account asks for it. Returns that account. */
+      const ways: readonly [string, () => Promise<Tenant>][] = [
+        ["a new account", () => world.tenant({ tier: "pro", loginEmail: "ada@x.io" })],
+        [
+          "an upgrade",
+          async () => {
+            const { key } = await world.tenant({ tier: "free" });
+            return (await world.store.openVerification(key, newIds(), { tier: "pro", login }, now())).tenant;
+          },
+        ],
+        ["a new address", async () => world.store.changeEmail((await world.tenant({ tier: "pro" })).key, "ada@x.io")],
+      ];
+      test.each(ways)("goes to %s a day after it was asked for", async (_, ask) => {
+        const first = await asked();
+        world.clock.advance(dayMs - 1);
+        expect(await refusalOf(ask())).toBe("invalid email_taken");
+        expect(await holderNow()).toBe(first.id);
+        world.clock.advance(1);
+        const { id } = await ask();
+        expect(await holderNow()).toBe(id);
+        expect(await tenantNow(first)).toEqual(first);
       });
 
-      test("stays with a plan that is in force, and is nobody's else", async () => {
-        const loginEmail = email();
-        await asked(loginEmail, "pro");
-        expect(await world.store.releaseUnverifiedEmail(loginEmail, now())).toBeNull();
-        expect(await world.store.releaseUnverifiedEmail(email(), now())).toBeNull();
+      test.each(ways)("stays with a plan that is in force, whatever %s asks for", async (_, ask) => {
+        const first = await asked("pro");
+        world.clock.advance(dayMs);
+        expect(await refusalOf(ask())).toBe("invalid email_taken");
+        expect(await holderNow()).toBe(first.id);
       });
+
+      test.each(["paid", "declined"] as const)(
+        "and an upgrade with a saved card that is %s: only a paid one takes it",
+        async (end) => {
+          const { tenant, accountKey } = await verified();
+          await world.store.setTier(tenant.key, "free");
+          const first = await asked();
+          world.clock.advance(dayMs);
+          const order = { invoice: newInvoice("upgrade", [7]), charge: newCharge(), tier: "pro", login } as const;
+          const charge = await world.store.prepareUpgrade(accountKey, order, now());
+          if (!charge) throw new Error("The upgrade was not stored");
+          expect(await holderNow()).toBe(first.id);
+          if (end === "paid") await world.store.settleCharge(charge.reference, payment, now());
+          else await fail(charge, { kind: "void" });
+          expect(await holderNow()).toBe(end === "paid" ? tenant.id : first.id);
+        },
+      );
     });
 
     describe("a verification", () => {
