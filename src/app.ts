@@ -192,10 +192,12 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     log,
     onFailed: (kind, error) => mail?.notices.operator("backup.failed", { at: clock.now(), kind, error }),
   });
-  const pauses = createPauses(config.paused, (what) => {
-    home.resumed(what);
-    if (what === "deliveries") dispatcher.hold(false);
-    else payments?.biller.start();
+  const pauses = createPauses(config.paused, {
+    note: home.resumed,
+    start(what) {
+      if (what === "deliveries") dispatcher.hold(false);
+      else payments?.biller.start();
+    },
   });
   const metrics = createMetrics({
     isPaused: pauses.isPaused,

@@ -1,3 +1,6 @@
+import { messageOf } from "../lib/error-message.ts";
+import { unavailable } from "./errors.ts";
+
 /** What `POSTRIDER_PAUSED` can hold back while the server keeps answering and accepting events. */
 export const pausable = ["deliveries", "charges"] as const;
 
@@ -11,20 +14,41 @@ export interface Pauses {
   isPaused(what: Pausable): boolean;
   /** In the order of `pausable`. */
   paused(): Pausable[];
-  /** Ends these pauses. @returns those that were in effect */
-  resume(whats: readonly Pausable[]): Pausable[];
+  /**
+   * Ends this pause.
+   * @returns whether it was in effect
+   * @throws unavailable `storage_unavailable` when that cannot be noted; then it stays in effect
+   */
+  resume(what: Pausable): boolean;
 }
 
-/** @param onResume starts what was held back */
-export function createPauses(given: readonly Pausable[], onResume: (what: Pausable) => void): Pauses {
+export interface PausesDeps {
+  /** Notes it for the next start. @throws the system's error when it cannot */
+  note(what: Pausable): void;
+  /** Starts what was held back. */
+  start(what: Pausable): void;
+}
+
+export function createPauses(given: readonly Pausable[], { note, start }: PausesDeps): Pauses {
   const held = new Set(given);
   return {
     isPaused: (what) => held.has(what),
     paused: () => pausable.filter((what) => held.has(what)),
-    resume(whats) {
-      const ended = pausable.filter((what) => whats.includes(what) && held.delete(what));
-      for (const what of ended) onResume(what);
-      return ended;
+    resume(what) {
+      if (!held.has(what)) return false;
+      try {
+        note(what);
+      } catch (error) {
+        throw unavailable(
+          `The data directory cannot be written (${messageOf(error)}), so ${what} stay paused. ` +
+            "Try: make room there, and resume again.",
+          "storage_unavailable",
+          30,
+        );
+      }
+      held.delete(what);
+      start(what);
+      return true;
     },
   };
 }

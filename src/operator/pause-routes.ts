@@ -1,7 +1,8 @@
 import * as v from "valibot";
 import type { NoteAct } from "../audit/note.ts";
-import { type Pauses, pausable } from "../domain/pauses.ts";
+import { type Pausable, type Pauses, pausable } from "../domain/pauses.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { failure } from "../http/error-models.ts";
 import { jsonObject } from "../http/validation.ts";
 import type { Log } from "../lib/log.ts";
 import { operatorOrigin } from "./origin.ts";
@@ -34,13 +35,20 @@ export function pauseRoutes({ pauses, log, noteAct }: PauseRouteDeps): ErasedEnd
             schema: v.object({ resumed: v.array(what), paused: v.array(what) }),
             example: { resumed: ["deliveries"], paused: ["charges"] },
           },
+          503: failure(
+            "It cannot be noted that they resume.",
+            "storage_unavailable",
+            "The data directory cannot be written (ENOSPC: no space left on device, write), so deliveries stay paused. Try: make room there, and resume again.",
+          ),
         },
       },
       async (request) => {
-        const resumed = pauses.resume(request.body.what);
-        for (const ended of resumed) {
-          log.write("info", "server.resumed", { what: ended });
-          await noteAct({ ...operatorOrigin(request), action: `${ended}.resumed` });
+        const resumed: Pausable[] = [];
+        for (const what of pausable) {
+          if (!request.body.what.includes(what) || !pauses.resume(what)) continue;
+          resumed.push(what);
+          log.write("info", "server.resumed", { what });
+          await noteAct({ ...operatorOrigin(request), action: `${what}.resumed` });
         }
         return ok({ resumed, paused: pauses.paused() });
       },

@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
 import { register, until } from "../support/api-server.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -101,6 +103,23 @@ test("what is resumed alone leaves the other paused, and a new start pauses both
   const second = await paused("deliveries,charges", { dataDir: first.dataDir });
   expect((await second.request("GET", "/v1/about")).body.paused).toEqual(["deliveries", "charges"]);
   await second.stop();
+});
+
+test("what cannot be noted for the next start stays paused, and says so", async () => {
+  const server = await paused("deliveries,charges");
+  const held = join(server.dataDir, "held.json");
+  const unwritable = `${held}.new`;
+  // As after a restore; where the file is written, a folder is in the way.
+  writeFileSync(held, '["deliveries","charges"]', { mode: 0o600 });
+  mkdirSync(unwritable);
+  const refused = await resume(server);
+  expect([refused.code, refused.err.join()]).toEqual([1, expect.stringContaining("so deliveries stay paused")]);
+  const { body } = await server.request("GET", "/v1/about");
+  expect([body.paused, events(server, "server.resumed")]).toEqual([["deliveries", "charges"], []]);
+  rmSync(unwritable, { recursive: true });
+  expect((await resume(server)).out).toEqual(["Deliveries have resumed.", "Charges have resumed."]);
+  expect(existsSync(held)).toBe(false);
+  await server.stop();
 });
 
 test("a word that is not known is named", async () => {
