@@ -69,7 +69,7 @@ async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: C
   } finally {
     io.progress("");
   }
-  tell(standing, standing.file, isJson, io);
+  tell(standing, isJson, io);
   if (!standing.in_place) {
     io.err(
       `The server could not put the new key into ${standing.file}. Try: put there what is in ${standing.file}.next; ` +
@@ -110,7 +110,7 @@ function rotateAlone(folder: string, masterKeyFile: string | null, isJson: boole
           `(${messageOf(error)}). Try: put it there yourself, before the next start.`,
       );
     }
-    tell(done, files.current, isJson, io);
+    tell({ ...done, file: files.current, in_place: true }, isJson, io);
     return exitCode.ok;
   } finally {
     io.progress("");
@@ -118,14 +118,15 @@ function rotateAlone(folder: string, masterKeyFile: string | null, isJson: boole
   }
 }
 
-function tell({ resealed, damaged }: Pick<Standing, "resealed" | "damaged">, file: string, isJson: boolean, io: Io) {
+function tell({ resealed, damaged, file, in_place }: Omit<Standing, "rotating">, isJson: boolean, io: Io) {
   if (isJson) {
     io.out(JSON.stringify({ resealed, damaged }));
     return;
   }
-  io.out(`The master key was replaced, and the new one is in ${file}; ${counted(resealed, "value")} resealed.`);
+  const place = in_place ? file : `${file}.next`;
+  io.out(`The master key was replaced, and the new one is in ${place}; ${counted(resealed, "value")} resealed.`);
   if (damaged > 0) io.err(`${counted(damaged, "damaged value")} left as before: the old key did not open them either.`);
-  const former = formerKeyFileOf(file);
+  const former = in_place ? formerKeyFileOf(file) : file;
   const whereabouts = existsSync(former) ? `, which is in ${former}` : "";
   io.out(`Earlier backups still need the old key${whereabouts}. Try: make a new backup now.`);
 }

@@ -265,9 +265,12 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
     },
 
     async begin() {
+      const wasInPlace = keys.isInPlace();
       await adoptNow();
       isOurs = true;
-      if (former !== null) return standing();
+      // What the last rotation could not do is what is asked for: another one would overwrite the key that earlier backups need.
+      const isEnded = !wasInPlace && keys.isInPlace();
+      if (former !== null || isEnded) return standing();
       const found = await readCheck();
       if (found === null) throw noKeyLookedAt();
       const before = vault.key;

@@ -74,7 +74,8 @@ export function keyRoutes({ rotation, noteAct }: KeyRouteDeps): ErasedEndpoint[]
       async (request) => {
         const wasUnderWay = rotation.standing().isUnderWay;
         const begun = await rotation.begin();
-        if (!wasUnderWay) await noteAct({ ...operatorOrigin(request), action: "master_key.rotated" });
+        if (begun.isUnderWay && !wasUnderWay)
+          await noteAct({ ...operatorOrigin(request), action: "master_key.rotated" });
         return accepted(shown(begun));
       },
     ),

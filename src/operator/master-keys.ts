@@ -67,8 +67,9 @@ export function createMasterKeys({ masterKey, home: { masterKeyFiles: files }, l
         if (!(error instanceof StartupError)) throw error;
         throw unavailable(error.message, "master_key_not_made");
       }
-      if (Buffer.compare(key, vault.key) !== 0) return key;
-      throw unavailable(`${files.next} is the key in use. Try: remove it.`, "master_key_not_made");
+      if (!isSame(key, vault.key)) return key;
+      const remedy = isInPlace() ? "remove it" : `put it into ${files.current}, then remove ${files.next}`;
+      throw unavailable(`The key in ${files.next} is the one in use. Try: ${remedy}.`, "master_key_not_made");
     },
 
     use(key) {

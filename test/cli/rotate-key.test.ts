@@ -301,12 +301,49 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     mkdirSync(join(`${file}.before`, "full"), { recursive: true });
     const env = { POSTRIDER_MASTER_KEY_FILE: file };
     const app = await startTestApp({ dataDir: folder, env, keySettleMs: 1 });
-    const { code, err } = await rotate(folder, env);
+    const { code, out, err } = await rotate(folder, env);
     expect([code, err]).toEqual([0, expect.stringContaining(`Try: put there what is in ${file}.next`)]);
+    expect(out).toContain(`the new one is in ${file}.next; `);
+    expect(out).toContain(`Earlier backups still need the old key, which is in ${file}. `);
+    // The only file with the key in use must not be removed.
+    const again = await rotate(folder, env);
+    expect([again.code, again.err]).toEqual([
+      1,
+      expect.stringContaining(`Try: put it into ${file}, then remove ${file}.next.`),
+    ]);
     await app.stop({ keepData: true });
     // By hand, as it says.
     renameSync(`${file}.next`, join(folder, "master-key"));
     expect(await seen(folder, shown)).toEqual(shown.before);
+  });
+
+  test("once more, when the server can replace the key by then, puts the new one in place and makes no other", async () => {
+    const file = join(root, `late-${n}`);
+    renameSync(join(folder, "master-key"), file);
+    const before = readFileSync(file, "utf8");
+    mkdirSync(join(`${file}.before`, "full"), { recursive: true });
+    const env = { POSTRIDER_MASTER_KEY_FILE: file };
+    const app = await startTestApp({ dataDir: folder, env, keySettleMs: 1 });
+    await rotate(folder, env);
+    const made = readFileSync(`${file}.next`, "utf8");
+    rmSync(`${file}.before`, { recursive: true });
+    const { code, out, err } = await rotate(folder, env);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toContain(`the new one is in ${file}; 5 values resealed`);
+    expect([file, `${file}.before`].map((name) => readFileSync(name, "utf8"))).toEqual([made, before]);
+    expect(existsSync(`${file}.next`)).toBe(false);
+    const audit = await app.request("GET", "/operator/audit", { token: app.operatorToken });
+    expect(audit.text.match(/"master_key.rotated"/g)).toHaveLength(1);
+    await app.stop();
+  });
+
+  test("refuses a copy of the key in use as the next one", async () => {
+    const app = await startTestApp({ dataDir: folder, keySettleMs: 1 });
+    const next = join(folder, "master-key.next");
+    cpSync(join(folder, "master-key"), next);
+    const { code, err } = await rotate(folder);
+    expect([code, err]).toEqual([1, expect.stringContaining(`The key in ${next} is the one in use. Try: remove it.`)]);
+    await app.stop();
   });
 
   test("needs a server on PostgreSQL, and a data directory", async () => {
