@@ -6,6 +6,7 @@ import type { MasterKeyFiles } from "./home.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { closeFile, readGiven, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
 import { masterKeyFile as ownMasterKeyFile } from "./secrets.ts";
+import { missingSnapshotKeys } from "./store/open.ts";
 
 /**
  * The files of a rotation of the master key. The next key is on disk, next to the one in use, before anything is sealed with
@@ -16,8 +17,8 @@ import { masterKeyFile as ownMasterKeyFile } from "./secrets.ts";
 export interface KeyFiles {
   readonly current: string;
   readonly next: string;
-  /** Where the previous one is kept, for earlier backups. Null: it is in them. */
-  readonly former: string | null;
+  /** Where the previous one is kept, for what it alone opens and does not contain it. */
+  formers(): readonly string[];
   /** Others put keys there, and may do so in their own way. */
   readonly isElsewhere: boolean;
 }
@@ -27,7 +28,8 @@ export function keyFilesOf(dataDir: string, masterKeyFile: string | null, isShar
   const isElsewhere = masterKeyFile !== null;
   const current = isElsewhere ? resolve(masterKeyFile) : join(resolve(dataDir), ownMasterKeyFile);
   const isInBackups = !isElsewhere && !isShared;
-  return { current, next: `${current}.next`, former: isInBackups ? null : formerKeyFileOf(current), isElsewhere };
+  const formers = () => (isInBackups ? missingSnapshotKeys(dataDir) : [formerKeyFileOf(current)]);
+  return { current, next: `${current}.next`, formers, isElsewhere };
 }
 
 export const formerKeyFileOf = (current: string): string => `${current}.before`;
@@ -68,8 +70,9 @@ export function makeNextKey(files: KeyFiles, warn: (message: string) => void): B
 }
 
 /** Replaces the key in use by the next one. @throws the system's error when that fails */
-export function promoteNextKey({ current, next, former }: KeyFiles): void {
-  if (former !== null) writePrivate(dirname(former), basename(former), readFileSync(current, "utf8"), true, current);
+export function promoteNextKey({ current, next, formers }: KeyFiles): void {
+  for (const file of formers())
+    writePrivate(dirname(file), basename(file), readFileSync(current, "utf8"), true, current);
   renameSync(next, current);
   syncFolder(dirname(current));
 }

@@ -8,7 +8,7 @@ import { type Compacted, type CompactOptions, compactDatabase } from "./sqlite/c
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import { checkPages, lookAtDatabase, opensWith, type PagesCheck } from "./sqlite/look.ts";
 import { databaseFile, databaseSizes, orDamaged } from "./sqlite/open.ts";
-import type { Snapshot } from "./sqlite/pre-migration.ts";
+import { missingKeysIn, type Snapshot } from "./sqlite/pre-migration.ts";
 import { type RotatedKey, type RotateKeyOptions, rotateKey, type SealingOf, sealingOf } from "./sqlite/rotate-key.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
 import { isOfThisSchema, type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
@@ -53,6 +53,9 @@ export async function sharedStoreFits(options: Pick<PostgresOptions, "url" | "cl
 
 /** Reseals a store that no server has open with another master key, all of it or nothing. See `rotateKey`. */
 export const rotateStoreKey = (options: RotateKeyOptions): RotatedKey => rotateKey(options);
+
+/** See `missingKeysIn`. */
+export const missingSnapshotKeys = (dataDir: string): string[] => missingKeysIn(join(dataDir, databaseFile));
 
 /** Whether a store that no server has open is sealed with this key. */
 export const sealingOfStore = (dataDir: string, masterKey: Uint8Array): SealingOf =>

@@ -228,6 +228,18 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     expect(statSync(join(folder, "master-key.before")).mode & 0o777).toBe(0o600);
   });
 
+  test("keeps the key of the copies that upgrades have made, whatever replaces it after that", async () => {
+    const former = keyIn(folder);
+    const snapshot = "postrider.db.pre-migration-v1-to-v2.bak";
+    cpSync(join(folder, "postrider.db"), join(folder, snapshot));
+    for (const _ of [1, 2]) expect((await rotate(folder)).code).toBe(0);
+    expect(keyIn(folder, `${snapshot}.master-key`)).toBe(former);
+    expect(statSync(join(folder, `${snapshot}.master-key`)).mode & 0o777).toBe(0o600);
+    renameSync(join(folder, snapshot), join(folder, "postrider.db"));
+    renameSync(join(folder, `${snapshot}.master-key`), join(folder, "master-key"));
+    expect(await seen(folder, shown)).toEqual(shown.before);
+  });
+
   test("beside a server that takes events: none is refused, and nobody sees a difference", async () => {
     const former = keyIn(folder);
     const client = new Database(join(folder, "postrider.db"));

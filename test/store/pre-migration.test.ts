@@ -1,6 +1,16 @@
 import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
@@ -113,6 +123,8 @@ describe("the snapshot before an upgrade", () => {
   test("replaces the earlier ones once the upgrade has ended", async () => {
     const folder = earlierFolder(before);
     const older = [nameOf(3, 4), nameOf(4, before)];
+    const keys = [nameOf(3, 4), nameOf(before)].map((name) => join(folder, `${name}.master-key`));
+    for (const key of keys) writeFileSync(key, "of a copy that is gone by then");
     for (const name of older) writeFileSync(join(folder, name), "");
     writeFileSync(join(folder, `${databaseFile}.bak`), "of somebody else");
     const { told } = await upgrade(folder);
@@ -122,6 +134,7 @@ describe("the snapshot before an upgrade", () => {
         .filter((name) => name.endsWith(".bak"))
         .sort(),
     ).toEqual([`${databaseFile}.bak`, nameOf(before)]);
+    expect(keys.filter((key) => existsSync(key))).toEqual([]);
   });
 
   test("is left out with --no-snapshot, and earlier ones stay", async () => {
@@ -199,6 +212,29 @@ describe("an earlier program on a database that was upgraded", () => {
     expect(versionOf(folder)).toBe(before);
     expect(saidBy(folder)).toBe("");
     expect(versionOf(folder, `${databaseFile}.v${today}`)).toBe(today);
+    expect(snapshotsIn(folder)).toEqual([]);
+  });
+
+  test.each([
+    ["beside its key", false],
+    ["as a link to another disk", true],
+  ])("whose master key has been replaced since goes back to both: %s", async (_, isLink) => {
+    const folder = await upgradedFolder();
+    const home = isLink ? join(newFolder(), "Bob's data") : folder;
+    if (isLink) {
+      mkdirSync(home);
+      symlinkSync(join(folder, databaseFile), join(home, databaseFile));
+    }
+    const key = join(home, "master-key");
+    writeFileSync(key, "the new key");
+    writeFileSync(join(folder, `${nameOf(before)}.master-key`), "the former key");
+    const [, commands = ""] = /without what came since: (.*)\.$/.exec(saidBy(home)) ?? [];
+    expect(Bun.spawnSync(["sh", "-c", commands]).exitCode).toBe(0);
+    expect(versionOf(home)).toBe(before);
+    expect([key, `${key}.v${today}`].map((file) => readFileSync(file, "utf8"))).toEqual([
+      "the former key",
+      "the new key",
+    ]);
     expect(snapshotsIn(folder)).toEqual([]);
   });
 

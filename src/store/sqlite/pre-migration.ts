@@ -1,11 +1,11 @@
 import type { Database } from "bun:sqlite";
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { copyDatabase } from "./copy-database.ts";
 import type { Standing } from "./migrations.ts";
-import { noteUpgrade, readWrittenBy, realPath } from "./written-by.ts";
+import { noteUpgrade, readWrittenBy, realPath, snapshotKeyOf } from "./written-by.ts";
 
 /**
  * The way back from an upgrade: a copy of the database as it was, next to it.
@@ -60,6 +60,8 @@ export function beginUpgrade(
   }
   try {
     copyDatabase(client.filename, plan.file);
+    // Of an earlier copy of that name, which somebody has deleted.
+    rmSync(snapshotKeyOf(plan.file), { force: true });
   } catch (error) {
     throw new StartupError(
       `The snapshot of ${client.filename}, which the upgrade would go back to, cannot be written (${messageOf(error)}); ` +
@@ -75,7 +77,7 @@ export function removeOlderSnapshots(client: Database): string[] {
   const snapshot = readWrittenBy(client)?.snapshot ?? null;
   if (snapshot === null) return [];
   const older = snapshotsOf(client.filename).filter((file) => basename(file) !== snapshot);
-  for (const file of older) rmSync(file, { force: true });
+  for (const file of older.flatMap((file) => [file, snapshotKeyOf(file)])) rmSync(file, { force: true });
   return older;
 }
 
@@ -85,6 +87,15 @@ export function removeUnfinished(databasePath: string): void {
 }
 
 export const snapshotsOf = (databasePath: string): string[] => filesLike(databasePath, /\.bak$/);
+
+/**
+ * A copy is sealed with the master key of its time. When the key is replaced for the first time after that, it is kept in these
+ * files: without it the copies were no way back.
+ */
+export const missingKeysIn = (databasePath: string): string[] =>
+  snapshotsOf(databasePath)
+    .map(snapshotKeyOf)
+    .filter((file) => !existsSync(file));
 
 function filesLike(databasePath: string, ending: RegExp): string[] {
   const path = realPath(databasePath);

@@ -67,7 +67,7 @@ export function newerDatabase(client: Database, { found, known }: { found: numbe
   const remedies = [
     `run ${by ? by.version : "that version"} or a later one`,
     snapshot !== null && existsSync(snapshot)
-      ? wayBack(path, snapshot, { found, known, ofSnapshot: by?.fromSchema ?? known })
+      ? wayBack(client.filename, snapshot, { found, known, ofSnapshot: by?.fromSchema ?? known })
       : "point POSTRIDER_DATA_DIR at a backup made before the upgrade",
   ];
   return new StartupError(
@@ -77,12 +77,13 @@ export function newerDatabase(client: Database, { found, known }: { found: numbe
 }
 
 function wayBack(
-  path: string,
+  databasePath: string,
   snapshot: string,
   schemas: { found: number; known: number; ofSnapshot: number },
 ): string {
   const { found, known, ofSnapshot } = schemas;
   const needs = ofSnapshot > known ? `, with a version that knows schema ${ofSnapshot}` : "";
+  const path = realPath(databasePath);
   const file = basename(path);
   const commands = [
     `cd ${shellWord(dirname(path))}`,
@@ -90,8 +91,18 @@ function wayBack(
     `rm -f ${file}-wal ${file}-shm`,
     `mv ${basename(snapshot)} ${file}`,
   ];
+  if (existsSync(snapshotKeyOf(snapshot))) {
+    const key = join(dirname(databasePath), "master-key");
+    commands.push(
+      `mv ${shellWord(key)} ${shellWord(`${key}.v${found}`)}`,
+      `mv ${basename(snapshotKeyOf(snapshot))} ${shellWord(key)}`,
+    );
+  }
   return `go back to the snapshot from before the upgrade${needs}, without what came since: ${commands.join(" && ")}`;
 }
+
+/** Where the master key of a copy is kept, if it has been replaced since and is in the data directory. */
+export const snapshotKeyOf = (snapshot: string): string => `${snapshot}.master-key`;
 
 /** The database path may be a link to another disk; this is what the link points to. */
 export function realPath(path: string): string {
