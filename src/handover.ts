@@ -28,6 +28,11 @@
  *   successor, before it was released        the predecessor starts another one in its place; if that dies, too, it ends with a failure
  *   predecessor                              everything is free then, and the successor enters
  *   successor, after it was released         a server that has died: its supervisor starts it anew
+ *
+ * The predecessor is stopped on the way: the service ends. Nobody takes the place of a successor that has died by then.
+ *
+ *   successor, before `leaving`              is killed: it owns nothing
+ *   successor, after it                      is told (`stop`), and ends as a server that was sent SIGTERM, once it was let in
  */
 
 /** Messages from the successor. */
@@ -38,7 +43,11 @@ export type SuccessorMessage =
   | { readonly kind: "steered" };
 
 /** Messages from the predecessor. */
-export type PredecessorMessage = { readonly kind: "leaving" } | { readonly kind: "released" };
+export type PredecessorMessage =
+  | { readonly kind: "leaving" }
+  | { readonly kind: "released" }
+  /** Both end; it may come at any time. */
+  | { readonly kind: "stop" };
 
 /**
  * The successor, as its predecessor sees it once it is ready. If it dies before it was told to enter, another one takes
@@ -59,6 +68,8 @@ export interface Successor {
    * @returns false when none is alive
    */
   enterBeside(): Promise<boolean>;
+  /** Ends it at once, as a crash would. */
+  kill(): void;
 }
 
 /** The predecessor, as its successor sees it. */

@@ -81,7 +81,10 @@ function readPredecessor(): Predecessor | null {
   if (process.env[successorVariable] !== String(process.ppid) || !process.send) return null;
   delete process.env[successorVariable];
   const heard = new Set<string>();
-  let wake = () => {};
+  const waiting: (() => void)[] = [];
+  const wake = () => {
+    for (const look of waiting.splice(0)) look();
+  };
   process.on("message", (message: PredecessorMessage) => {
     heard.add(message.kind);
     wake();
@@ -94,7 +97,7 @@ function readPredecessor(): Predecessor | null {
   return {
     say: (message) => void (isGone || process.send?.(message)),
     async heard(kind) {
-      while (!isGone && !heard.has(kind)) await new Promise<void>((resolve) => (wake = resolve));
+      while (!isGone && !heard.has(kind)) await new Promise<void>((resolve) => waiting.push(resolve));
       return heard.has(kind);
     },
   };

@@ -11,11 +11,11 @@ import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-cl
 import { settingsInForce } from "../settings-in-force.ts";
 import { tellSupervisor } from "../supervisor.ts";
 import { type Command, noSnapshotFlag, settingFlags } from "./command.ts";
-import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
+import { exitCode, type Io, signalExitCode } from "./io.ts";
 import { prepareData } from "./prepare.ts";
 import { createRunOwn } from "./run-own.ts";
 import { createStyle } from "./style.ts";
-import { createRestart, succeedTo } from "./succession.ts";
+import { askedToEnd, createRestart, succeedTo } from "./succession.ts";
 import { formatPairs } from "./table.ts";
 
 export const serveCommand: Command = {
@@ -58,21 +58,21 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const databaseClock = given.databaseUrl === null ? null : createDatabaseClock(steadyClock);
   const clock = databaseClock ?? steadyClock;
   // From here on a signal means a clean end, even if it comes during the start.
-  const asked = io.nextSignal();
+  const asked = askedToEnd(io);
+  const ended = new AbortController();
+  const { signal: ending } = ended;
+  void asked.then(() => ended.abort());
   let running: App | null = null;
   const { promise: succeeded, resolve: succeed } = Promise.withResolvers<Successor>();
-  const restart = createRestart({ io, log, app: () => running, succeed });
+  const restart = createRestart({ io, log, ending, app: () => running, succeed });
   io.onSignal((signal) => {
     if (signal === "SIGHUP" && running?.reloadCertificate()) return;
     // The reason for a refusal is in the log.
     if (signal === "SIGUSR2" && running) restart().catch(() => {});
     else log.write("info", "signal.ignored", { signal });
   });
-  const ended = new AbortController();
-  void asked.then(() => ended.abort());
   const succession = io.predecessor === null ? null : await succeedTo(io.predecessor, given, io.env);
   const takesSnapshot = !flags.has(noSnapshotFlag.name);
-  const { signal: ending } = ended;
   const dataDir = await prepareData({
     config: given,
     clock,
@@ -109,17 +109,18 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const shownOnce = isTokenNew && config.localMode ? secrets.operatorToken : null;
   if (greets) io.out(welcome(url, config, shownOnce, io));
 
-  const why = await Promise.race([asked, succeeded]);
-  if (typeof why !== "string") {
-    log.write("info", "server.succeeded", { byProcess: why.pid, version: why.version });
-    if (await app.handOver(why)) return exitCode.ok;
-    // A supervisor restarts what ends like this.
-    log.write("error", "server.not_succeeded", {});
-    return exitCode.failed;
-  }
-  log.write("info", "server.stopping", { signal: why });
-  tellSupervisor(["STOPPING=1"], io.env);
-  return Promise.race([stop(app), second(io.nextSignal())]);
+  const successor = await Promise.race([asked.then(() => null), succeeded]);
+  if (successor) log.write("info", "server.succeeded", { byProcess: successor.pid, version: successor.version });
+  const secondSignal = asked.then((signal) => {
+    log.write("info", "server.stopping", { signal });
+    tellSupervisor(["STOPPING=1"], io.env);
+    return io.nextSignal();
+  });
+  const hurried = secondSignal.then((signal) => {
+    successor?.kill();
+    return signalExitCode[signal];
+  });
+  return Promise.race([successor ? handOver(app, successor, log, ending) : stop(app), hurried]);
 }
 
 async function stop(app: App): Promise<number> {
@@ -127,7 +128,13 @@ async function stop(app: App): Promise<number> {
   return exitCode.ok;
 }
 
-const second = async (signal: Promise<EndSignal>) => signalExitCode[await signal];
+async function handOver(app: App, successor: Successor, log: Log, ending: AbortSignal): Promise<number> {
+  // A successor has heard of a stop from the one that started it.
+  if ((await app.handOver(successor)) || ending.aborted) return exitCode.ok;
+  // A supervisor restarts what ends like this.
+  log.write("error", "server.not_succeeded", {});
+  return exitCode.failed;
+}
 
 /** For the operator. The log's own timestamps always come from the machine's clock, whatever it says. */
 function wordsOf(news: ClockNews): string {

@@ -12,22 +12,25 @@ import { createNoReception, openReception, type Reception } from "../reception.t
 import { sharedStoreFits, storeFits } from "../store/open.ts";
 import { endsWithThisProcess, tellSupervisor } from "../supervisor.ts";
 import { version } from "../version.ts";
-import type { Io } from "./io.ts";
+import type { EndSignal, Io } from "./io.ts";
 import { startSuccessor } from "./successor.ts";
 
 export interface RestartDeps {
   io: Io;
   log: Log;
+  /** The server was asked to end. */
+  ending: AbortSignal;
   app(): App | null;
   succeed(successor: Successor): void;
 }
 
 /** See `Restart`: one at a time, and only where a successor would survive. */
-export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
+export function createRestart({ io, log, ending, app, succeed }: RestartDeps): Restart {
   const refuse = (why: string) => unavailable(`The server was not restarted: ${why}.`, "not_restarted", 5);
   let isUnderWay = false;
 
   return async () => {
+    if (ending.aborted) throw refuse("it is stopping");
     const obstacle = endsWithThisProcess(io.env, process.pid);
     if (obstacle !== null) throw refuse(obstacle);
     if (isUnderWay) throw refuse("another restart is under way. Try: wait for it");
@@ -39,6 +42,7 @@ export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
       const successor = await startSuccessor({
         args: io.args,
         env: io.env,
+        ending,
         onDeath: (pid) => log.write("warn", "server.successor_died", { process: pid }),
       });
       succeed(successor);
@@ -56,6 +60,16 @@ export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
 const isSettling =
   "its last restart, or a change of its certificate, is most likely still finishing. Try: again in 10 s";
 const cannotShare = "two processes can share its port on Linux only. Try: stop it and start it again";
+
+/** The next signal that asks this process to end, or the stop of a predecessor that has not left yet. */
+export function askedToEnd(io: Pick<Io, "nextSignal" | "predecessor">): Promise<EndSignal> {
+  const signal = io.nextSignal();
+  return io.predecessor === null ? signal : Promise.race([signal, toldToStop(io.predecessor)]);
+}
+
+async function toldToStop(predecessor: Predecessor): Promise<EndSignal> {
+  return (await predecessor.heard("stop")) ? "SIGTERM" : new Promise(() => {});
+}
 
 export interface Succession {
   readonly reception: Reception;

@@ -14,6 +14,8 @@ export interface SuccessorOptions {
   /** The program's arguments. */
   args: readonly string[];
   env: NodeJS.ProcessEnv;
+  /** Ends the successor as well, and no other one is started. */
+  ending: AbortSignal;
   /** Called when one has died before it owned everything; another one is started in its place, once. */
   onDeath(pid: number): void;
   /** @default this program */
@@ -27,22 +29,24 @@ export interface SuccessorOptions {
 export async function startSuccessor({
   args,
   env,
+  ending,
   onDeath,
   program = ownProgram,
 }: SuccessorOptions): Promise<Successor> {
   const command = [...program, ...args];
-  const first = await launch(command, env);
+  const first = await launch(command, env, ending);
   let latest = first;
   let mayReplace = true;
 
   /** @returns a live candidate; null when there is none */
   async function living(): Promise<Candidate | null> {
     if (latest.isAlive()) return latest;
+    if (ending.aborted) return null;
     onDeath(latest.pid);
     if (!mayReplace) return null;
     mayReplace = false;
     try {
-      latest = await launch(command, env);
+      latest = await launch(command, env, ending);
       return latest;
     } catch {
       return null;
@@ -70,6 +74,7 @@ export async function startSuccessor({
       candidate?.release();
       return candidate !== null;
     },
+    kill: () => latest.kill(),
   };
 }
 
@@ -84,9 +89,10 @@ interface Candidate {
   release(): void;
   /** Lets it enter; it takes the port once it serves. @returns as `takePort` */
   moveIn(): Promise<boolean>;
+  kill(): void;
 }
 
-async function launch(command: readonly string[], env: NodeJS.ProcessEnv): Promise<Candidate> {
+async function launch(command: readonly string[], env: NodeJS.ProcessEnv, ending: AbortSignal): Promise<Candidate> {
   const said = new Map<SuccessorMessage["kind"], (message: SuccessorMessage) => void>();
   const hears = <K extends SuccessorMessage["kind"]>(kind: K) =>
     new Promise<Extract<SuccessorMessage, { kind: K }>>((resolve) => said.set(kind, resolve as never));
@@ -94,14 +100,7 @@ async function launch(command: readonly string[], env: NodeJS.ProcessEnv): Promi
   const steered = hears("steered");
 
   const child = spawn(command, env, (message) => said.get(message.kind)?.(message));
-  const isAlive = () => child.exitCode === null && child.signalCode === null;
-  const died = child.exited.then(() => null);
-  const answer = await Promise.race([answers, died, after(readyPatienceMs)]);
-  if (answer?.kind !== "ready") {
-    const { exitCode, signalCode } = child;
-    child.kill("SIGKILL");
-    throw unavailable(wordsFor(answer?.message ?? null, signalCode ?? exitCode), "not_restarted", 5);
-  }
+  const kill = () => child.kill("SIGKILL");
   const say = (message: PredecessorMessage) => {
     try {
       child.send(message);
@@ -109,38 +108,56 @@ async function launch(command: readonly string[], env: NodeJS.ProcessEnv): Promi
       // It is dead, or dying: its end of the channel closes before its death is known. `died` will tell.
     }
   };
+  let mayHavePort = false;
+  const end = () => (mayHavePort ? say({ kind: "stop" }) : kill());
+  ending.addEventListener("abort", end);
+  const isAlive = () => child.exitCode === null && child.signalCode === null;
+  const died = child.exited.then(() => {
+    ending.removeEventListener("abort", end);
+    return null;
+  });
+  const answer = await Promise.race([answers, died, after(readyPatienceMs)]);
+  if (answer?.kind !== "ready") {
+    const { exitCode, signalCode } = child;
+    kill();
+    if (ending.aborted) throw unavailable(isEnding, "not_restarted", 5);
+    throw unavailable(wordsFor(answer?.message ?? null, signalCode ?? exitCode), "not_restarted", 5);
+  }
   async function hasPort(patienceMs: number): Promise<boolean> {
     const has = await Promise.race([steered, died, after(patienceMs)]);
     if (has !== null && isAlive()) return true;
-    child.kill("SIGKILL");
+    kill();
     await died;
     return false;
   }
-  const letGo = () => {
-    child.disconnect();
-    child.unref();
+  const leave = () => {
+    mayHavePort = true;
+    say({ kind: "leaving" });
   };
   return {
     pid: child.pid,
     version: answer.version,
     isAlive,
     takePort() {
-      say({ kind: "leaving" });
+      leave();
       return hasPort(steerPatienceMs);
     },
     release() {
       say({ kind: "released" });
-      letGo();
+      child.unref();
     },
     async moveIn() {
-      say({ kind: "leaving" });
+      leave();
       say({ kind: "released" });
       const has = await hasPort(startPatienceMs);
-      if (has) letGo();
+      if (has) child.unref();
       return has;
     },
+    kill,
   };
 }
+
+const isEnding = "The server was not restarted: it is stopping.";
 
 /** @throws DomainError when there is no such program, or it may not be run */
 function spawn(command: readonly string[], env: NodeJS.ProcessEnv, onMessage: (message: SuccessorMessage) => void) {

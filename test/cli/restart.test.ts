@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exitCode } from "../../src/cli/io.ts";
 import { runCommand } from "../../src/cli/run.ts";
+import { successorVariable } from "../../src/cli/successor-variable.ts";
 import { readServerFile } from "../../src/data-dir.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
@@ -21,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   const pid = readServerFile(folder)?.pid;
-  if (pid !== undefined) process.kill(pid, "SIGKILL");
+  if (pid !== undefined && commandOf(pid) !== "") process.kill(pid, "SIGKILL");
   await server.exited;
   rmSync(folder, { recursive: true, force: true });
 });
@@ -175,6 +176,103 @@ describe.skipIf(process.platform !== "linux")("a restart", () => {
     await receiver.stop();
   }, 60_000);
 });
+
+describe.skipIf(process.platform !== "linux")("the stop of a server that restarts", () => {
+  test("ends the next process as well, before it is ready", async () => {
+    await start(freePort());
+    const pid = readServerFile(folder)?.pid ?? 0;
+    const restarted = restart();
+    const next = await childOf(pid);
+    server.kill("SIGTERM");
+    expect(await restarted).toMatchObject({
+      code: exitCode.failed,
+      err: [expect.stringContaining("The server was not restarted: it is stopping.")],
+    });
+    expect(await server.exited).toBe(0);
+    await gone(next);
+  }, 60_000);
+
+  test.each([
+    ["and exits with 0 once attempts in flight have ended", ["SIGTERM"], 0],
+    ["and a second signal does not wait for them", ["SIGTERM", "SIGTERM"], 143],
+  ] as const)(
+    "ends both processes during the handover, %s",
+    async (_, signals, code) => {
+      const port = freePort();
+      const call = await start(port);
+      const { token, key } = await openAccount(call);
+      const held = Promise.withResolvers<Response>();
+      const receiver = startReceiver({ answer: () => held.promise });
+      await call("PUT", "/v1/tenants/webhooks", [{ webhook_url: receiver.url }], token);
+      await call("POST", "/v1/ingest", { payload: {} }, key);
+      await receiver.waitFor(1);
+      server.kill("SIGUSR2");
+      const { byProcess: next } = await server.logged("server.succeeded");
+      for (const signal of signals) {
+        server.kill(signal);
+        await server.logged("server.stopping");
+      }
+      if (signals.length === 1) held.resolve(new Response());
+      expect(await server.exited).toBe(code);
+      await gone(Number(next));
+      held.resolve(new Response());
+      await receiver.stop();
+    },
+    60_000,
+  );
+
+  test.each([
+    ["that has the port", ["leaving"], "steered"],
+    ["that serves already", ["leaving", "released"], "serves"],
+  ])(
+    "is passed on to the next process %s",
+    async (_, said, until) => {
+      const port = freePort();
+      await start(port);
+      server.kill("SIGTERM");
+      await server.exited;
+      const heard: string[] = [];
+      let look = () => {};
+      const next = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/main.ts"), "serve"], {
+        env: {
+          ...process.env,
+          [successorVariable]: String(process.pid),
+          ...{ POSTRIDER_DATA_DIR: folder, POSTRIDER_PORT: String(port), POSTRIDER_MIN_FREE_DISK: "0" },
+        },
+        stdout: "ignore",
+        ipc({ kind }) {
+          heard.push(kind);
+          look();
+        },
+      });
+      const hears = async (kind: string) => {
+        while (!heard.includes(kind)) await new Promise<void>((resolve) => (look = resolve));
+      };
+      await hears("ready");
+      for (const kind of said) next.send({ kind });
+      await hears("steered");
+      while (until === "serves" && readServerFile(folder) === null) await Bun.sleep(5);
+      next.send({ kind: "stop" });
+      if (until !== "serves") next.send({ kind: "released" });
+      expect(await next.exited).toBe(0);
+      expect(readServerFile(folder)).toBeNull();
+    },
+    60_000,
+  );
+});
+
+/** Resolves when the process has ended, whether or not anybody has asked for its exit code. */
+async function gone(pid: number): Promise<void> {
+  while (commandOf(pid) !== "") await Bun.sleep(5);
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
 
 /** The process that it has started, as soon as there is one. */
 async function childOf(pid: number): Promise<number> {

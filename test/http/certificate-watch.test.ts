@@ -275,7 +275,7 @@ describe("a server with TLS", () => {
       at.files.write(second);
       at.server.app.reloadCertificate();
       const taken = Promise.withResolvers<void>();
-      const successor = { pid: 1, version: "1", enter: async () => true, enterBeside: async () => true };
+      const successor = { pid: 1, version: "1", enter: async () => true, enterBeside: async () => true, kill() {} };
       const ended = at.server.app.handOver({ ...successor, takePort: () => taken.promise }).then(() => true);
       clock.advance(5000);
       const { headers } = await fetch(`https://127.0.0.1:${at.port}/healthz`, init);

@@ -133,6 +133,7 @@ describeWithPostgres("servers on one database", () => {
         after = await start(database, "after");
         return true;
       },
+      kill() {},
     });
     while (!after) await Bun.sleep(5);
     const there = await after.signIn(account.id, account.password);
