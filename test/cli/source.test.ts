@@ -33,9 +33,13 @@ function storeOf(eventIds: readonly string[]): History & { readFrom: number[] } 
 
 function begin(
   history: History,
-  { kinds = ["accepted"], start = startAt(bootMs) }: { kinds?: Kind[]; start?: Start } = {},
+  {
+    kinds = ["accepted"],
+    start = startAt(bootMs),
+    serverNow = () => Number.POSITIVE_INFINITY,
+  }: { kinds?: Kind[]; start?: Start; serverNow?: () => number } = {},
 ) {
-  const source = createSource({ kinds: new Set(kinds), history, start });
+  const source = createSource({ kinds: new Set(kinds), history, start, serverNow });
   const items = source.items(new AbortController().signal);
   return {
     ...source,
@@ -176,6 +180,40 @@ describe("a source of ends", () => {
     deliver(later);
     expect(await take(2)).toEqual([dropped, later]);
   });
+
+  test.each(["failed", "replayed"] as const)(
+    "finds one in a gap while ids are ahead of the clock: %s",
+    async (kind) => {
+      const [event, next] = [idAt(bootMs + hourMs), idAt(bootMs + hourMs + 1)];
+      const records: HistoryRecord[] = [];
+      const history: History = {
+        newestId: () => Promise.resolve(next),
+        async *read() {
+          yield records.splice(0);
+        },
+      };
+      let now = bootMs;
+      const start = { afterId: event, fromMs: bootMs, isNow: true };
+      const { missed, offer, take } = begin(history, { kinds: [kind], start, serverNow: () => now });
+      const end = (lastAttemptMs: number) => ({
+        ...recordOf(event),
+        replayGroupId: "label",
+        attempts: 1,
+        lastAttemptMs,
+      });
+      // As the stream opens, and again after a restart of the server.
+      missed();
+      const first = take(1);
+      offer("replay.progressed", { eventIds: [next], queuedAt: formatIso(now), replayGroupId: "other" });
+      offer("delivery.attempted", { eventId: next, startedAt: formatIso(now) });
+      offer("delivery.finished", { eventId: next, targetWebhook: "", attempts: 1, state: "FAILED" });
+      expect(await first).toEqual([next]);
+      now += 120_000;
+      records.push(end(now - 60_000));
+      missed();
+      expect(await take(1)).toEqual([event]);
+    },
+  );
 });
 
 describe("a source of replays", () => {

@@ -57,11 +57,14 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
   const deps = { server, session, patience };
   const history = createHistory({ get: createGet(deps) });
   // Determined before the stream is open, so that the history covers whatever comes in between.
-  const start = options.since ?? (await startNow(history, session.serverTime ?? clock.now()));
+  const serverTime = session.serverTime ?? clock.now();
+  const openedAtMs = clock.monotonicMs();
+  const serverNow = () => serverTime + Math.floor(clock.monotonicMs() - openedAtMs);
+  const start = options.since ?? (await startNow(history, serverTime));
 
   const linkTo = (eventId: string) => `${server.url}/events/${eventId}`;
   const report = createReport({ ...options, io, now: clock.now, linkTo });
-  const source = createSource({ kinds: options.kinds, history, start });
+  const source = createSource({ kinds: options.kinds, history, start, serverNow });
   const forwarder = createForwarder({
     ...options,
     source,

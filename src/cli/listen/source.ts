@@ -34,6 +34,8 @@ export interface SourceDeps {
   kinds: ReadonlySet<Kind>;
   history: History;
   start: Start;
+  /** The time by the server's clock. */
+  serverNow(): number;
 }
 
 /** How many messages may wait; an id takes some 100 bytes. */
@@ -68,7 +70,7 @@ interface Waiting extends Item {
   readonly atMs: number;
 }
 
-export function createSource({ kinds, history, start }: SourceDeps): Source {
+export function createSource({ kinds, history, start, serverNow }: SourceDeps): Source {
   const waiting: Waiting[] = [];
   // What is waiting may turn up in the history first.
   const neededSince = () => waiting[0]?.atMs ?? Number.POSITIVE_INFINITY;
@@ -147,9 +149,11 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
     const acceptedFromMs = Math.max(ingestedAt(start.afterId), accepted.throughMs - overlap);
     const finishedFromMs = Math.max(start.fromMs, finished.throughMs - overlap - attemptOverlapMs);
     const replayedFromMs = Math.max(start.fromMs, replayed.throughMs - overlap - attemptOverlapMs);
-    // What ends while this is read is the stream's to tell. If that has another gap, the next reading goes back to here.
-    finished.advance(untilMs);
-    replayed.advance(untilMs);
+    // What ends while this is read is the stream's to tell. If that has another gap, the next reading goes back to here. Ends
+    // have the clock's time, which ids may be ahead of: they increase even when the clock is set back.
+    const endsThroughMs = Math.min(untilMs, serverNow());
+    finished.advance(endsThroughMs);
+    replayed.advance(endsThroughMs);
     if (kinds.has("accepted")) {
       for await (const records of history.read("/v1/events", acceptedFromMs, untilMs)) {
         // An event has a record for each of its webhooks.
