@@ -434,6 +434,7 @@ describe("what is typed wrong is one line and exit code 2", () => {
     ["listen --forward-to x --events faild", '"faild" is not a kind of event to forward. Try: --events failed'],
     ["listen --forward-to x --events =", '"=" is not a kind of event to forward. Try: --events accepted,'],
     ["listen --forward-to x --since yesterday", '--since must be a duration, a time or an event id, not "yesterday".'],
+    ["listen --forward-to x --since 2130-01-01", '--since must not be in the future, and "2130-01-01" is.'],
     ["listen --forward-to x --concurrency 0", "--concurrency must be 1 to 100. Try: --concurrency 8"],
     ["listen --forward-to x --retry 101", '--retry must be 0 to 100, not "101". Try: --retry 3'],
     ["listen --forward-to x --retry often", '--retry must be 0 to 100, not "often". Try: --retry 3'],

@@ -115,8 +115,14 @@ function readSince(text: string | undefined, now: number): Start | null {
   if (fromMs === null) {
     throw new UsageError(`--since must be a duration, a time or an event id, not "${text}". Try: --since 10m`);
   }
+  if (fromMs > now + clockToleranceMs) {
+    throw new UsageError(`--since must not be in the future, and "${text}" is. Try: --since 10m`);
+  }
   return startAt(fromMs);
 }
+
+/** How far this machine's clock may be behind the server's. */
+const clockToleranceMs = 60 * 60_000;
 
 /** Everything from a time on: starts before the first id that this millisecond could have. */
 export const startAt = (fromMs: number): Start => ({
