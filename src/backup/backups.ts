@@ -5,7 +5,15 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
-import { type BackupHistory, type BackupOutcome, forget, parseHistory, remember, toRemove } from "./history.ts";
+import {
+  type BackupHistory,
+  type BackupOutcome,
+  forget,
+  newestWholeAt,
+  parseHistory,
+  remember,
+  toRemove,
+} from "./history.ts";
 import { asFolder, type Place, type StoredBackup, timeInName } from "./place.ts";
 
 /**
@@ -111,10 +119,7 @@ export function createBackups(options: BackupsOptions): Backups {
 
   /** Records and logs an outcome; an error is in the command's own words. */
   function note(outcome: BackupOutcome, isWhole: boolean | null): void {
-    history = remember(history, outcome, {
-      createdAt: outcome.name === null ? null : timeInName(outcome.name),
-      isWhole,
-    });
+    history = remember(history, outcome, isWhole);
     save();
     const { kind, name: backup, error, tookMs, bytes } = outcome;
     if (error === null)
@@ -141,7 +146,7 @@ export function createBackups(options: BackupsOptions): Backups {
     const made = parseAnswer(out);
     const name = made?.backup?.split("/").at(-1) ?? null;
     end({ name, bytes: made?.bytes ?? null, ...verdictOf(made, err) });
-    if (made !== null && !stopped.signal.aborted) await prune(to);
+    if (name !== null && !stopped.signal.aborted) await prune(to, name);
   }
 
   async function verify(to: string, name: string, end: End): Promise<void> {
@@ -155,11 +160,11 @@ export function createBackups(options: BackupsOptions): Backups {
     return { error: answer.verified ? null : answer.faults.join("; "), isWhole: answer.verified };
   }
 
-  async function prune(to: string): Promise<void> {
+  async function prune(to: string, made: string): Promise<void> {
     try {
       const place = openPlace(to);
-      const list = () => untilAborted(stopped.signal, () => place.list());
-      for (const name of toRemove(await list(), keep, history.verified)) {
+      const list = () => untilAborted(stopped.signal, () => place.list(clock.now()));
+      for (const name of toRemove(await list(), keep, history.verified, made)) {
         await untilAborted(stopped.signal, () => place.remove(name));
         log.write("info", "backup.removed", { backup: name });
       }
@@ -198,7 +203,7 @@ export function createBackups(options: BackupsOptions): Backups {
     async list() {
       if (url === null) return [];
       try {
-        return await untilAborted(stopped.signal, () => openPlace(url).list());
+        return await untilAborted(stopped.signal, () => openPlace(url).list(clock.now()));
       } catch (error) {
         throw unavailable(messageOf(error), "backups_unavailable", 60);
       }
@@ -208,9 +213,9 @@ export function createBackups(options: BackupsOptions): Backups {
     history: () => history,
     figures() {
       if (url === null) return null;
-      const { latest, latestBackup, verifiedAt } = history;
+      const { latest, latestBackup } = history;
       return {
-        verifiedAt,
+        verifiedAt: newestWholeAt(history, clock.now()),
         hasFailed: (latest?.error ?? null) !== null,
         bytes: latestBackup?.bytes ?? null,
         tookMs: latestBackup?.tookMs ?? null,

@@ -85,7 +85,7 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
       }
     },
 
-    async list() {
+    async list(now) {
       const found: StoredBackup[] = [];
       let continuationToken: string | undefined;
       do {
@@ -98,7 +98,7 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
         }
         continuationToken = page.isTruncated ? page.nextContinuationToken : undefined;
       } while (continuationToken !== undefined);
-      return newestFirst(found);
+      return newestFirst(found, now);
     },
 
     async *read(file) {

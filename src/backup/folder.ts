@@ -61,13 +61,13 @@ function createFolder({ folder, leaveFreeBytes }: Staging): Place {
       }
     },
 
-    async list() {
+    async list(now) {
       const found = listFolder(folder).flatMap((name): StoredBackup[] => {
         const createdAt = timeInName(name);
         const bytes = statSync(join(folder, name), { throwIfNoEntry: false })?.size;
         return createdAt === null || bytes === undefined ? [] : [{ name, bytes, createdAt }];
       });
-      return newestFirst(found);
+      return newestFirst(found, now);
     },
 
     read: (name) => readFile(join(folder, name)),

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { StoredBackup } from "./place.ts";
+import { isAhead, type StoredBackup, timeInName } from "./place.ts";
 
 /** How making or verifying a backup ended. */
 const outcome = v.object({
@@ -22,14 +22,12 @@ const model = v.object({
   latestBackup: v.nullable(outcome),
   /** By name: whether the backup was whole when it was last checked. */
   verified: v.record(v.string(), v.boolean()),
-  /** When the newest backup known to be whole was made. */
-  verifiedAt: v.nullable(v.number()),
 });
 
 /** What a server remembers about its backups, in addition to the backups themselves; it survives a restart. */
 export type BackupHistory = v.InferOutput<typeof model>;
 
-const empty: BackupHistory = { latest: null, latestBackup: null, verified: {}, verifiedAt: null };
+const empty: BackupHistory = { latest: null, latestBackup: null, verified: {} };
 
 /** Starts over when the text cannot be read. */
 export function parseHistory(text: string | null): BackupHistory {
@@ -41,21 +39,21 @@ export function parseHistory(text: string | null): BackupHistory {
   }
 }
 
-/**
- * @param createdAt when the backup was made
- * @param isWhole null: not checked
- */
-export function remember(
-  history: BackupHistory,
-  latest: BackupOutcome,
-  { createdAt, isWhole }: { createdAt: number | null; isWhole: boolean | null },
-): BackupHistory {
+/** @param isWhole null: not checked */
+export function remember(history: BackupHistory, latest: BackupOutcome, isWhole: boolean | null): BackupHistory {
   const { name } = latest;
   const verified = name === null || isWhole === null ? history.verified : { ...history.verified, [name]: isWhole };
-  const verifiedAt =
-    isWhole === true && createdAt !== null ? Math.max(createdAt, history.verifiedAt ?? 0) : history.verifiedAt;
   const latestBackup = latest.kind === "backup" ? latest : history.latestBackup;
-  return { latest, latestBackup, verified, verifiedAt };
+  return { latest, latestBackup, verified };
+}
+
+/** When the newest backup known to be whole was made; null without one. */
+export function newestWholeAt({ verified }: BackupHistory, now: number): number | null {
+  const times = Object.entries(verified).flatMap(([name, isWhole]) => {
+    const createdAt = timeInName(name);
+    return isWhole && createdAt !== null && !isAhead(createdAt, now) ? [createdAt] : [];
+  });
+  return times.length === 0 ? null : Math.max(...times);
 }
 
 /** Drops what is known of backups that no longer exist. */
@@ -77,16 +75,16 @@ export const forget = (history: BackupHistory, stored: readonly StoredBackup[]):
  *
  * @param stored newest first
  * @param keep null: all
+ * @param made has just been made: it is the newest, whatever the clock has done since
  */
 export function toRemove(
   stored: readonly StoredBackup[],
   keep: number | null,
   verified: BackupHistory["verified"],
+  made: string,
 ): string[] {
-  const newestWhole = stored.find(({ name }) => verified[name] === true);
+  const names = [made, ...stored.map(({ name }) => name).filter((name) => name !== made)];
+  const newestWhole = names.find((name) => verified[name] === true);
   if (keep === null || newestWhole === undefined) return [];
-  return stored
-    .slice(keep)
-    .map(({ name }) => name)
-    .filter((name) => name !== newestWhole.name);
+  return names.slice(keep).filter((name) => name !== newestWhole);
 }

@@ -11,8 +11,8 @@ export interface Place {
    * @throws the signal's reason
    */
   put(name: string, source: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number>;
-  /** The backups named by `backupName`, newest first. */
-  list(): Promise<StoredBackup[]>;
+  /** The backups named by `backupName`, in the order of `newestFirst`. */
+  list(now: number): Promise<StoredBackup[]>;
   read(name: string): AsyncIterable<Uint8Array>;
   remove(name: string): Promise<void>;
 }
@@ -45,5 +45,14 @@ export function timeInName(name: string): number | null {
   return Number.isNaN(at) ? null : at;
 }
 
-export const newestFirst = (backups: readonly StoredBackup[]): StoredBackup[] =>
-  [...backups].sort((a, b) => (a.name < b.name ? 1 : -1));
+/** How far a clock is set back without anybody noticing. */
+const aheadMs = 60 * 60_000;
+
+/** Whether the clock was ahead when the backup was made: it is older than its name says. */
+export const isAhead = (createdAt: number, now: number): boolean => createdAt > now + aheadMs;
+
+/** Those that are ahead come last: any of the others may be newer. */
+export const newestFirst = (backups: readonly StoredBackup[], now: number): StoredBackup[] => {
+  const rank = ({ createdAt }: StoredBackup) => Number(isAhead(createdAt, now));
+  return [...backups].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? 1 : -1));
+};

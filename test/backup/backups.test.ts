@@ -27,7 +27,11 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
     name: "memory",
     folder: "/backups",
     put: async () => 0,
-    list: async () => newestFirst(stored.map((name) => ({ name, bytes: 9, createdAt: timeInName(name) ?? 0 }))),
+    list: async (now) =>
+      newestFirst(
+        stored.map((name) => ({ name, bytes: 9, createdAt: timeInName(name) ?? 0 })),
+        now,
+      ),
     async *read() {},
     async remove(name) {
       stored.splice(stored.indexOf(name), 1);
@@ -157,6 +161,21 @@ describe("backups by schedule", () => {
     expect(world.stored).toHaveLength(3);
     expect(world.stored).toContain(whole.at(-1) as string);
     await backups.stop();
+  });
+
+  test.each([[48 * hour], [hour / 2]])("outlast one that was made while the clock was %d ms ahead", async (aheadMs) => {
+    const world = createWorld({ cron: null, keep: 1 });
+    const backups = world.open();
+    world.succeeds();
+    world.clock.step(aheadMs);
+    backups.begin();
+    await backups.whenIdle();
+    world.clock.step(-aheadMs);
+    world.clock.advance(1);
+    backups.begin();
+    await backups.whenIdle();
+    expect(world.stored).toEqual([backupName(world.clock.now(), false)]);
+    expect(backups.figures()?.verifiedAt).toBe(world.clock.now());
   });
 
   test("wait for nobody, and are left out while another one is made", async () => {

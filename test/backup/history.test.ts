@@ -1,5 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { type BackupOutcome, forget, parseHistory, remember, toRemove } from "../../src/backup/history.ts";
+import {
+  type BackupOutcome,
+  forget,
+  newestWholeAt,
+  parseHistory,
+  remember,
+  toRemove,
+} from "../../src/backup/history.ts";
 import { backupName, newestFirst, timeInName } from "../../src/backup/place.ts";
 
 const day = 86_400_000;
@@ -24,7 +31,7 @@ describe("what makes room", () => {
     const verified = Object.fromEntries(
       [...known].flatMap((mark, i) => (mark === "?" ? [] : [[named(100 - i), mark === "w"]])),
     );
-    const removed = toRemove(stored, keep, verified);
+    const removed = toRemove(stored, keep, verified, stored[0]?.name ?? "");
     const expected = [...left].flatMap((mark, i) => (mark === "-" ? [named(100 - i)] : []));
     expect(removed).toEqual(expected);
   });
@@ -37,13 +44,14 @@ describe("what is remembered", () => {
   });
 
   test("is the latest, which of them are whole, and when the newest of those was made", () => {
-    let history = remember(parseHistory(null), outcome(1), { createdAt: at(1), isWhole: true });
-    history = remember(history, outcome(2, { error: "a fault" }), { createdAt: at(2), isWhole: false });
-    expect(history).toMatchObject({ verifiedAt: at(1), verified: { [named(1)]: true, [named(2)]: false } });
+    let history = remember(parseHistory(null), outcome(1), true);
+    history = remember(history, outcome(2, { error: "a fault" }), false);
+    expect(history).toMatchObject({ verified: { [named(1)]: true, [named(2)]: false } });
+    expect(newestWholeAt(history, at(3))).toBe(at(1));
     // One that was not made at all, and an older one that somebody has looked at again.
-    history = remember(history, outcome(3, { name: null, error: "no room" }), { createdAt: null, isWhole: null });
-    history = remember(history, outcome(0, { kind: "verify" }), { createdAt: at(0), isWhole: true });
-    expect(history.verifiedAt).toBe(at(1));
+    history = remember(history, outcome(3, { name: null, error: "no room" }), null);
+    history = remember(history, outcome(0, { kind: "verify" }), true);
+    expect(newestWholeAt(history, at(3))).toBe(at(1));
     expect(history.latest?.kind).toBe("verify");
     expect(history.latestBackup?.error).toBe("no room");
     expect(parseHistory(JSON.stringify(history))).toEqual(history);
@@ -51,8 +59,16 @@ describe("what is remembered", () => {
     expect(forget(history, stored).verified).toEqual({ [named(1)]: true });
   });
 
+  test("is nothing of backups made while the clock was ahead", () => {
+    let history = remember(parseHistory(null), outcome(9), true);
+    expect(newestWholeAt(history, at(2))).toBeNull();
+    history = remember(history, outcome(2), true);
+    expect(newestWholeAt(history, at(2))).toBe(at(2));
+    expect(newestWholeAt(history, at(9))).toBe(at(9));
+  });
+
   test.each([null, "", "{}", "[1]", '{"latest":{"kind":"other"}}'])("begins anew with %j", (text) => {
-    expect(parseHistory(text)).toMatchObject({ latest: null, verified: {}, verifiedAt: null });
+    expect(parseHistory(text)).toMatchObject({ latest: null, verified: {} });
   });
 });
 
@@ -72,6 +88,10 @@ describe("the name of a backup", () => {
 
   test("sorts by time", () => {
     const stored = [2, 9, 1].map((n) => ({ name: named(n), bytes: 1, createdAt: at(n) }));
-    expect(newestFirst(stored).map(({ name }) => name)).toEqual([9, 2, 1].map(named));
+    const sorted = (now: number) => newestFirst(stored, now).map(({ name }) => name);
+    expect(sorted(at(9))).toEqual([9, 2, 1].map(named));
+    // The clock was ahead when the ninth was made.
+    expect(sorted(at(2))).toEqual([2, 1, 9].map(named));
+    expect(sorted(at(0))).toEqual([9, 2, 1].map(named));
   });
 });

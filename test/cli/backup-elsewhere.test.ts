@@ -79,9 +79,9 @@ describe("a backup in S3", () => {
       (_, n) => `postrider-20260101T000000.${String(n).padStart(3, "0")}Z.tar.zst`,
     );
     await Promise.all([...names, "something-else"].map((name) => s3.client.write(`many/${name}`, "x")));
-    expect((await place.list()).map(({ name }) => name)).toEqual([...names].reverse());
+    expect((await place.list(Date.now())).map(({ name }) => name)).toEqual([...names].reverse());
     await place.remove(names[0] ?? "");
-    expect(await place.list()).toHaveLength(11);
+    expect(await place.list(Date.now())).toHaveLength(11);
   });
 
   test.each([

@@ -18,6 +18,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { backupName } from "../../src/backup/place.ts";
 import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
 import type { MoveMark } from "../../src/store/move-mark.ts";
@@ -201,7 +202,7 @@ describe("postrider backup", () => {
   test("whose newest is damaged, or none of ours, has the one before it named", async () => {
     const places = join(folder, "damaged");
     const before = await backUp(places);
-    const newest = join(places, "postrider-20991231T235959.000Z.tar.zst");
+    const newest = join(places, backupName(Date.now() + 60_000, false));
     const bytes = readFileSync(before);
     const rows: [string, Uint8Array][] = [
       ["it is damaged", Buffer.concat([bytes.subarray(0, 4), Buffer.alloc(200, 255)])],

@@ -7,6 +7,7 @@ import type { Location, Place, StoredBackup } from "../../backup/place.ts";
 import { readS3Access, type S3Access } from "../../backup-settings.ts";
 import { readValues, type SettingValues } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
+import { systemClock as clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { parseMasterKey } from "../../master-key-file.ts";
 import type { Flag } from "../arguments.ts";
@@ -81,7 +82,7 @@ export async function findBackup(from: string, config: BackupConfig): Promise<Fo
     leaveFreeBytes: config.minFreeDiskBytes,
   });
   if (name !== null) return { place, name, from, instead: "another backup" };
-  const [newest, earlier] = await place.list();
+  const [newest, earlier] = await place.list(clock.now());
   if (newest === undefined) {
     throw new StartupError(`There is no backup in ${place.name}. Try: the folder that postrider backup was given.`);
   }

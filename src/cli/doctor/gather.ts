@@ -205,7 +205,10 @@ export async function lookAtBackups(config: Config, clock: Clock): Promise<Backu
         `${url} does not answer within ${listWithinMs / 1000} s. Try: check the network and POSTRIDER_BACKUP_URL.`,
       );
     });
-    return Promise.race([locate(asFolder(url), { s3, staging: dataDir, leaveFreeBytes: 0 }).place.list(), late]);
+    return Promise.race([
+      locate(asFolder(url), { s3, staging: dataDir, leaveFreeBytes: 0 }).place.list(clock.now()),
+      late,
+    ]);
   };
   return {
     place: url,

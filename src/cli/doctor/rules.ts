@@ -1,3 +1,4 @@
+import { isAhead } from "../../backup/place.ts";
 import { isLoopbackHost } from "../../lib/cidr.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { formatIso } from "../../lib/iso-time.ts";
@@ -326,6 +327,12 @@ export function judgeBackups(nowMs: number, backups: BackupFacts | null, isPubli
   }
   const [newest] = stored.value;
   if (newest === undefined) return bad(`There is no backup at ${place}.`, "postrider backup --verify");
+  if (isAhead(newest.createdAt, nowMs)) {
+    return bad(
+      `Every backup at ${place} has a name ahead of this machine's clock.`,
+      "set the clock, if it is behind; if it was ahead when they were made, postrider backup --verify",
+    );
+  }
   const ageMs = nowMs - newest.createdAt;
   const isWhole = history.verified[newest.name];
   const words = `The newest backup at ${place} is ${formatDuration(ageMs)} old`;

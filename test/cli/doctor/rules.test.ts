@@ -39,7 +39,7 @@ const backups = (given: Partial<BackupFacts> = {}): BackupFacts => ({
     expectedSince: now - day,
     stored: { value: [{ name: "a", bytes: 1, createdAt: now - hour }] },
   },
-  history: { latest: null, latestBackup: null, verified: { a: true }, verifiedAt: null },
+  history: { latest: null, latestBackup: null, verified: { a: true } },
   ...given,
 });
 const judgedCertificate = (validTo: number | null, publicUrl: string | null = "https://relay.example.com") =>
@@ -206,6 +206,11 @@ const rows: readonly Row[] = [
     () => judgedBackups({ expectedSince: now - 20 * minute }),
     "bad",
     "the scheduled one of 2026-03-01T11:40:00.000Z is missing",
+  ],
+  [
+    "one made while the clock was ahead",
+    () => judgedBackups({ stored: { value: [{ name: "a", bytes: 1, createdAt: now + 2 * hour }] } }),
+    ...(["bad", "Every backup at /backup has a name ahead of this machine's clock."] as const),
   ],
   [
     "an old one made by hand",
