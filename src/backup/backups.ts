@@ -14,7 +14,7 @@ import {
   remember,
   toRemove,
 } from "./history.ts";
-import { asFolder, type Place, type StoredBackup, timeInName } from "./place.ts";
+import { asFolder, isEncryptedName, type Place, type StoredBackup, timeInName } from "./place.ts";
 
 /**
  * Runs a command of this program in a separate process, which the signal ends, if need be by force. What it then leaves
@@ -53,7 +53,7 @@ export interface Backups {
   stop(): Promise<void>;
   /** Starts a backup and its verification. @throws DomainError when backups are not configured or one is already under way */
   begin(): void;
-  /** Starts to verify a backup. @throws DomainError as `begin` */
+  /** Starts to verify a backup. @throws DomainError as `begin`, or when it is encrypted */
   beginVerification(name: string): void;
   /** Newest first. @throws DomainError when they cannot be listed */
   list(): Promise<StoredBackup[]>;
@@ -198,6 +198,7 @@ export function createBackups(options: BackupsOptions): Backups {
     beginVerification(name) {
       const to = ready();
       if (timeInName(name) === null) throw notFound();
+      if (isEncryptedName(name)) throw encrypted(`${asFolder(to)}${name}`);
       work("verify", name, (end) => verify(to, name, end));
     },
     async list() {
@@ -265,5 +266,11 @@ const notConfigured = () =>
   );
 const atWork = () =>
   unavailable("A backup is being made or verified. Try: again when it has ended.", "backup_running", 30);
+/** The identity is kept away from the server, so it has nothing to open the backup with. */
+const encrypted = (backup: string) =>
+  invalid(
+    `The backup is encrypted, and the server cannot open it. Try: postrider backup verify ${backup} --identity FILE`,
+    "backup_encrypted",
+  );
 const notFound = () =>
   new DomainError({ kind: "not_found", code: "backup_not_found", message: "There is no backup of that name." });

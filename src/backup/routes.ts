@@ -133,7 +133,7 @@ export function backupRoutes({ backups, noteAct }: { backups: Backups; noteAct: 
         tag,
         summary: "Verify a backup now",
         description:
-          "It is restored to a temporary folder in the data directory. The answer comes as it begins; `GET /operator/backups` says how it ended.",
+          "It is restored to a temporary folder in the data directory. One that is encrypted is refused. The answer comes as it begins; `GET /operator/backups` says how it ended.",
         access: "operator",
         params: v.object({ name: v.string() }),
         responses: {

@@ -5,6 +5,7 @@
 export const refusalCodes: readonly string[] = [
   "account_gone",
   "account_suspended",
+  "backup_encrypted",
   "backup_not_configured",
   "backup_not_found",
   "backup_running",

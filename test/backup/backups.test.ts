@@ -314,7 +314,7 @@ describe("backups that somebody asks for", () => {
     const world = createWorld({ cron: null, url: "s3://backups/x" });
     const backups = world.open();
     world.succeeds(false);
-    const name = backupName(noon, true);
+    const name = backupName(noon, false);
     backups.beginVerification(name);
     await backups.whenIdle();
     expect(world.commands).toEqual([["backup", "verify", `s3://backups/x/${name}`, "--dir", "/data", "--json"]]);
@@ -322,12 +322,23 @@ describe("backups that somebody asks for", () => {
       latest: { kind: "verify", error: "a page" },
       verified: { [name]: false },
     });
-    world.fails("postrider: It is encrypted. Try: --identity FILE.");
+    world.fails("postrider: There is no room. Try: free up space.");
     backups.beginVerification(name);
     await backups.whenIdle();
     // That it cannot be read here does not say that it is not whole.
-    expect(backups.history()).toMatchObject({ latest: { error: "It is encrypted. Try: --identity FILE." } });
+    expect(backups.history()).toMatchObject({ latest: { error: "There is no room. Try: free up space." } });
     expect(() => backups.beginVerification("../../etc/passwd")).toThrow("no backup of that name");
+  });
+
+  test("and are encrypted are not verified, since only their owner can open them", async () => {
+    const world = createWorld({ cron: null, url: "s3://backups/x" });
+    const backups = world.open();
+    const name = backupName(noon, true);
+    expect(() => backups.beginVerification(name)).toThrow(
+      `Try: postrider backup verify s3://backups/x/${name} --identity`,
+    );
+    expect(world.commands).toEqual([]);
+    expect(backups.figures()).toMatchObject({ hasFailed: false, failures: 0 });
   });
 
   test("need a place", async () => {

@@ -113,17 +113,20 @@ function List({ of, onChange }: { of: Backups; onChange(): void }) {
                   <Verified is={backup.verified} />
                 </td>
                 <td>
-                  <Button
-                    busy={under_way !== null}
-                    aria-label={`Verify ${backup.name}`}
-                    onClick={async () => {
-                      await ask(`/operator/backups/${encodeURIComponent(backup.name)}/verify`, { method: "POST" });
-                      say("The verification has begun.");
-                      onChange();
-                    }}
-                  >
-                    Verify
-                  </Button>
+                  {/* The server cannot open one that is encrypted. */}
+                  {!backup.name.endsWith(".age") && (
+                    <Button
+                      busy={under_way !== null}
+                      aria-label={`Verify ${backup.name}`}
+                      onClick={async () => {
+                        await ask(`/operator/backups/${encodeURIComponent(backup.name)}/verify`, { method: "POST" });
+                        say("The verification has begun.");
+                        onChange();
+                      }}
+                    >
+                      Verify
+                    </Button>
+                  )}
                 </td>
               </tr>
             ))}
