@@ -4,7 +4,7 @@ import type { BackupFigures } from "../http/metrics.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
-import { untilAborted } from "../lib/until-aborted.ts";
+import { answerWithin } from "./answer-within.ts";
 import {
   type BackupHistory,
   type BackupOutcome,
@@ -82,6 +82,7 @@ export function createBackups(options: BackupsOptions): Backups {
   let nextAt: number | null = null;
   let cancelTimer = () => {};
   let failures = 0;
+  let listing: Promise<StoredBackup[]> | null = null;
 
   function plan(): void {
     nextAt = schedule?.nextRun(new Date(clock.now()))?.getTime() ?? null;
@@ -89,7 +90,10 @@ export function createBackups(options: BackupsOptions): Backups {
     cancelTimer = clock.after(nextAt - clock.now(), () => {
       // A timer may fire early: long delays are capped, and the clock may have been set.
       const isDue = nextAt !== null && clock.now() >= nextAt;
-      if (isDue && working === null && url !== null) work("backup", null, (end) => make(url, end));
+      if (isDue && url !== null) {
+        if (working === null) work("backup", null, (end) => make(url, end));
+        else log.write("warn", "backup.skipped", { underWay: working.kind });
+      }
       plan();
     });
   }
@@ -163,9 +167,10 @@ export function createBackups(options: BackupsOptions): Backups {
   async function prune(to: string, made: string): Promise<void> {
     try {
       const place = openPlace(to);
-      const list = () => untilAborted(stopped.signal, () => place.list(clock.now()));
+      const ask = <T>(what: () => Promise<T>) => answerWithin(to, what, { clock, signal: stopped.signal });
+      const list = () => ask(() => place.list(clock.now()));
       for (const name of toRemove(await list(), keep, history.verified, made)) {
-        await untilAborted(stopped.signal, () => place.remove(name));
+        await ask(() => place.remove(name));
         log.write("info", "backup.removed", { backup: name });
       }
       history = forget(history, await list());
@@ -203,8 +208,14 @@ export function createBackups(options: BackupsOptions): Backups {
     },
     async list() {
       if (url === null) return [];
+      // A silent store keeps each connection for minutes, so whoever asks meanwhile waits for the same answer.
+      listing ??= answerWithin(url, () => openPlace(url).list(clock.now()), { clock, signal: stopped.signal }).finally(
+        () => {
+          listing = null;
+        },
+      );
       try {
-        return await untilAborted(stopped.signal, () => openPlace(url).list(clock.now()));
+        return await listing;
       } catch (error) {
         throw unavailable(messageOf(error), "backups_unavailable", 60);
       }

@@ -187,6 +187,7 @@ describe("backups by schedule", () => {
     expect(backups.underWay()).toBe("backup");
     world.clock.advance(24 * hour);
     expect(world.commands).toHaveLength(1);
+    expect(world.logged).toMatchObject([{ level: "warn", event: "backup.skipped", underWay: "backup" }]);
     await backups.stop();
   });
 
@@ -255,6 +256,51 @@ describe("backups by schedule", () => {
     expect(world.open().history().latest).toMatchObject({
       name: world.stored[0] as string,
       error: "Older backups could not be removed: the server was stopped",
+    });
+  });
+
+  describe("with a place that takes more than ten seconds to answer", () => {
+    const silence = "/backups does not answer within 10 s. Try: check the network and POSTRIDER_BACKUP_URL.";
+
+    test("are listed no longer than that, for all who ask at once", async () => {
+      let asked = 0;
+      const list = () => {
+        asked += 1;
+        return new Promise<never>(() => {});
+      };
+      const world = createWorld({ openPlace: () => ({ ...world.place, list }) });
+      const backups = world.open();
+      const lists = Promise.allSettled([backups.list(), backups.list()]);
+      world.clock.advance(10_000);
+      const refused = { status: "rejected", reason: { code: "backups_unavailable", message: silence } };
+      expect(await lists).toMatchObject([refused, refused]);
+      expect(asked).toBe(1);
+      // The next one asks anew.
+      void backups.list().catch(() => {});
+      expect(asked).toBe(2);
+      await backups.stop();
+    });
+
+    test("have failed when they make no room, and the next one is made", async () => {
+      const { promise: asked, resolve } = Promise.withResolvers<void>();
+      const remove = () => {
+        resolve();
+        return new Promise<never>(() => {});
+      };
+      const world = createWorld({ cron: null, keep: 1, openPlace: () => ({ ...world.place, remove }) });
+      const backups = world.open();
+      world.succeeds();
+      backups.begin();
+      await backups.whenIdle();
+      world.clock.advance(hour);
+      backups.begin();
+      await asked;
+      world.clock.advance(10_000);
+      await backups.whenIdle();
+      expect(backups.history().latest?.error).toBe(`Older backups could not be removed: ${silence}`);
+      backups.begin();
+      expect(backups.underWay()).toBe("backup");
+      await backups.stop();
     });
   });
 

@@ -3,6 +3,7 @@ import { networkInterfaces } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { Cron } from "croner";
 import * as v from "valibot";
+import { answerWithin } from "../../backup/answer-within.ts";
 import { parseHistory } from "../../backup/history.ts";
 import { locate } from "../../backup/locate.ts";
 import { asFolder } from "../../backup/place.ts";
@@ -13,7 +14,7 @@ import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
 import { createTunnels } from "../../delivery/network/tunnel.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { isInUse } from "../../folder-lock.ts";
-import { type Clock, sleep } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
@@ -193,22 +194,13 @@ export function lookAtReplication(dataDir: string): ReplicationFacts | null {
   return { logBytes, folder, hasFolder: existsSync(folder) };
 }
 
-const listWithinMs = 10_000;
-
 export async function lookAtBackups(config: Config, clock: Clock): Promise<BackupFacts> {
   const { dataDir, backupUrl: url, backupCron, s3 } = config;
   const history = parseHistory(readBackupNotesIn(dataDir));
   const list = async () => {
     if (url === null) return [];
-    const late = sleep(clock, listWithinMs).then(() => {
-      throw new Error(
-        `${url} does not answer within ${listWithinMs / 1000} s. Try: check the network and POSTRIDER_BACKUP_URL.`,
-      );
-    });
-    return Promise.race([
-      locate(asFolder(url), { s3, staging: dataDir, leaveFreeBytes: 0 }).place.list(clock.now()),
-      late,
-    ]);
+    const { place } = locate(asFolder(url), { s3, staging: dataDir, leaveFreeBytes: 0 });
+    return answerWithin(url, () => place.list(clock.now()), { clock });
   };
   return {
     place: url,
