@@ -8,7 +8,7 @@ export const backupSettings = {
   backupUrl: setting({
     env: "POSTRIDER_BACKUP_URL",
     default: "",
-    doc: "Folder, or `s3://bucket/prefix` (with the `AWS_…` variables), to which backups go; for `postrider backup` the default of TO.",
+    doc: "Folder, or `s3://bucket/prefix` (with the `AWS_…` variables), to which backups go; for `postrider backup` and `backup verify` the default.",
     example: "s3://backups/postrider",
     isUrl: true,
     ...optional(

@@ -197,6 +197,10 @@ describe("postrider backup", () => {
       expect((await run(["backup"], env)).out).toStartWith(`${env.POSTRIDER_BACKUP_URL}/postrider-`);
       expect(readdirSync(env.POSTRIDER_BACKUP_URL)).toHaveLength(made);
     }
+    const verified = await run(["backup", "verify"], env);
+    expect(verified).toMatchObject({ code: 0, err: "" });
+    expect(verified.out).toStartWith(`${env.POSTRIDER_BACKUP_URL}/postrider-`);
+    expect((await run(["restore"], env)).err).toContain('"postrider restore" needs FROM');
   });
 
   test("whose newest is damaged, or none of ours, has the one before it named", async () => {
@@ -253,6 +257,7 @@ describe("postrider backup", () => {
   test.each([
     [["backup"], { POSTRIDER_DATABASE_URL: "postgres://a:secret@db/c" }, "Try: pg_dump"],
     [["backup", "x", "y"], {}, "A backup goes to one place. Try: postrider backup x"],
+    [["backup", "verify", "x", "y"], {}, "One backup is verified at a time. Try: postrider backup verify x"],
     [["backup", "verfy", "y"], {}, 'There is no command "backup verfy". Try: postrider backup verify y'],
     [["backup", "/dev/null/there/"], {}, "cannot be written"],
     [["backup", "x.tar.zst"], { POSTRIDER_DATA_DIR: "/nowhere" }, "name the server's folder"],

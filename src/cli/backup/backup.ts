@@ -1,7 +1,7 @@
 import { newIdentity } from "../../backup/encryption.ts";
 import { locate } from "../../backup/locate.ts";
 import { makeBackup } from "../../backup/make.ts";
-import { asFolder, backupName } from "../../backup/place.ts";
+import { backupName } from "../../backup/place.ts";
 import { verifyBackup } from "../../backup/verify.ts";
 import { secretsBetween, secretsIn } from "../../data-dir-copy.ts";
 import { StartupError, UsageError } from "../../domain/errors.ts";
@@ -19,6 +19,7 @@ import {
   readBackupConfig,
   readMasterKeysElsewhere,
   temporaryFolder,
+  usualPlace,
 } from "./options.ts";
 import { faultsText } from "./verify.ts";
 
@@ -41,7 +42,7 @@ POSTRIDER_BACKUP_AGE_RECIPIENT encrypts it. A master key that POSTRIDER_MASTER_K
 names is not in it.`,
   async run({ operands, flags }, io) {
     const config = readBackupConfig(io.env, flags);
-    const [to = asFolder(config.backupUrl ?? "."), extra] = operands;
+    const [to = usualPlace(config), extra] = operands;
     if (extra !== undefined) throw tooMany(to, extra);
     if (config.databaseUrl !== null) throw new StartupError(onPostgres);
     const { dataDir, masterKeyFile } = config;

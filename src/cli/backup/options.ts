@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { parseIdentities } from "../../backup/encryption.ts";
 import { locate } from "../../backup/locate.ts";
 import type { Manifest } from "../../backup/manifest.ts";
-import type { Location, Place, StoredBackup } from "../../backup/place.ts";
+import { asFolder, type Location, type Place, type StoredBackup } from "../../backup/place.ts";
 import { readS3Access, type S3Access } from "../../backup-settings.ts";
 import { readValues, type SettingValues } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
@@ -46,6 +46,9 @@ export const readBackupConfig = (env: Io["env"], flags: ReadonlyMap<string, stri
   ...readValues(env, flags),
   s3: readS3Access(env),
 });
+
+/** Where backups go, and are looked for, when no place is given. */
+export const usualPlace = ({ backupUrl }: Pick<BackupConfig, "backupUrl">): string => asFolder(backupUrl ?? ".");
 
 /** The master key kept elsewhere, and one that is to take its place; none: the key is in the backup, if anywhere. */
 export function readMasterKeysElsewhere({ masterKeyFile }: Pick<BackupConfig, "masterKeyFile">): Uint8Array[] {

@@ -1,4 +1,5 @@
 import { verifyBackup } from "../../backup/verify.ts";
+import { UsageError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatBytes } from "../bytes.ts";
 import { type Command, jsonFlag } from "../command.ts";
@@ -14,20 +15,25 @@ import {
   readIdentities,
   readMasterKeysElsewhere,
   temporaryFolder,
+  usualPlace,
 } from "./options.ts";
 
 export const verifyCommand: Command = {
   words: ["backup", "verify"],
-  operands: ["FROM"],
+  operands: [],
+  restName: "FROM",
   flags: [identityFlag, dirFlag, jsonFlag],
   summary: "Restore a backup to a temporary folder, and check it there",
-  details: `FROM is a file, or a folder or s3://bucket/prefix whose newest backup is meant. Checked
-are its checksums, the database (pages, references, the counts of the manifest, the figures of
-each account against its rows), and that the master key opens it. Exit code 0: it can be
-restored.`,
+  details: `FROM is a file, or a folder or s3://bucket/prefix whose newest backup is meant (default:
+POSTRIDER_BACKUP_URL, else the current folder). Checked are its checksums, the database (pages,
+references, the counts of the manifest, the figures of each account against its rows), and that
+the master key opens it. Exit code 0: it can be restored.`,
   async run({ operands, flags }, io) {
     const config = readBackupConfig(io.env, new Map());
-    const { place, name, from, instead } = await findBackup(operands[0] ?? "", config);
+    const [where = usualPlace(config), extra] = operands;
+    if (extra !== undefined)
+      throw new UsageError(`One backup is verified at a time. Try: postrider backup verify ${where}`);
+    const { place, name, from, instead } = await findBackup(where, config);
     io.standBack();
     const { signal, given } = interruptible(io);
     try {
