@@ -16,6 +16,8 @@ const syncEveryBytes = 16 * 2 ** 20;
 const readBytes = 2 ** 18;
 /** Enough to know a backup by. */
 const startBytes = 64;
+/** A backup that was given a name of its own, or has one by its time. */
+const archive = /^[^.].*\.tar\.zst(?:\.age)?$/;
 /** Files left behind by a process that was killed. */
 const unfinished = /^\.postrider-.*\.unfinished-\d+$/;
 const staleMs = 24 * 60 * 60_000;
@@ -74,6 +76,9 @@ function createFolder({ folder, leaveFreeBytes }: Staging): Place {
     remove: (name) => rm(join(folder, name), { force: true }),
   };
 }
+
+/** The archives in a folder, whatever they are called. */
+export const archivesIn = (folder: string): string[] => listFolder(folder).filter((name) => archive.test(name));
 
 /** @throws StartupError when something else is there, such as the database, a device or a link */
 function checkReplaceable(path: string): void {

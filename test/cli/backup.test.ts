@@ -203,6 +203,21 @@ describe("postrider backup", () => {
     expect((await run(["restore"], env)).err).toContain('"postrider restore" needs FROM');
   });
 
+  test("that has only files with names of their own says what is there", async () => {
+    const place = join(folder, "named");
+    const file = join(place, "relay.tar.zst");
+    mkdirSync(place);
+    writeFileSync(join(place, "notes.txt"), "");
+    expect((await run(["backup", "verify", place])).err).toContain(`There is no backup in ${place}. Try: the folder`);
+    await backUp(file);
+    const { code, err } = await run(["backup", "verify", place]);
+    expect(code).toBe(1);
+    expect(err).toContain(
+      `No backup in ${place} is named by its time, but relay.tar.zst is there. Try: give its name, ${file}`,
+    );
+    expect(await run(["backup", "verify", file])).toMatchObject({ code: 0 });
+  });
+
   test("whose newest is damaged, or none of ours, has the one before it named", async () => {
     const places = join(folder, "damaged");
     const before = await backUp(places);

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseIdentities } from "../../backup/encryption.ts";
+import { archivesIn } from "../../backup/folder.ts";
 import { locate } from "../../backup/locate.ts";
 import type { Manifest } from "../../backup/manifest.ts";
 import { asFolder, type Location, type Place, type StoredBackup } from "../../backup/place.ts";
@@ -86,14 +88,23 @@ export async function findBackup(from: string, config: BackupConfig): Promise<Fo
   });
   if (name !== null) return { place, name, from, instead: "another backup" };
   const [newest, earlier] = await place.list(clock.now());
-  if (newest === undefined) {
-    throw new StartupError(`There is no backup in ${place.name}. Try: the folder that postrider backup was given.`);
-  }
+  if (newest === undefined) throw noneIn(place);
   const path = (backup: StoredBackup) => `${place.name.replace(/\/$/, "")}/${backup.name}`;
   return {
     ...{ place, name: newest.name, from: path(newest) },
     instead: earlier ? `the one before it, ${path(earlier)}` : "another backup",
   };
+}
+
+/** One that was given a name of its own is not looked for: its name does not tell which is the newest. */
+function noneIn({ name, folder }: Place): StartupError {
+  const [named] = folder === null ? [] : archivesIn(folder);
+  if (folder === null || named === undefined) {
+    return new StartupError(`There is no backup in ${name}. Try: the folder that postrider backup was given.`);
+  }
+  return new StartupError(
+    `No backup in ${name} is named by its time, but ${named} is there. Try: give its name, ${join(folder, named)}`,
+  );
 }
 
 /** Aborts on the first signal, and remembers which one it was. */
