@@ -184,6 +184,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     url: config.databaseUrl === null ? config.backupUrl : null,
     cron: config.backupCron,
     keep: config.backupKeep,
+    isEncrypted: config.backupRecipients.length > 0,
     openPlace: (url) => locate(asFolder(url), { s3: config.s3, staging: storeFolder, leaveFreeBytes: 0 }).place,
     run: deps.runOwn,
     folder: storeFolder,

@@ -9,12 +9,13 @@ import {
   type BackupHistory,
   type BackupOutcome,
   forget,
+  makes,
   newestWholeAt,
   parseHistory,
   remember,
   toRemove,
 } from "./history.ts";
-import { asFolder, isEncryptedName, type Place, type StoredBackup, timeInName } from "./place.ts";
+import { asFolder, backupName, isEncryptedName, type Place, type StoredBackup, timeInName } from "./place.ts";
 
 /**
  * Runs a command of this program in a separate process, which the signal ends, if need be by force. What it then leaves
@@ -32,6 +33,7 @@ export interface BackupsOptions {
   url: string | null;
   cron: string | null;
   keep: number | null;
+  isEncrypted: boolean;
   /** Opens the place that `url` names. */
   openPlace(url: string): Place;
   run: RunOwn;
@@ -74,7 +76,7 @@ type End = (ended: Ended) => void;
 
 /** Makes backups on schedule and on request, one at a time, each in a separate process. */
 export function createBackups(options: BackupsOptions): Backups {
-  const { url, cron, keep, openPlace, run, folder, notes, clock, log, onFailed } = options;
+  const { url, cron, keep, isEncrypted, openPlace, run, folder, notes, clock, log, onFailed } = options;
   const schedule = cron === null ? null : new Cron(cron, { paused: true });
   const stopped = new AbortController();
   let history = parseHistory(notes.read());
@@ -145,12 +147,14 @@ export function createBackups(options: BackupsOptions): Backups {
   }
 
   async function make(to: string, end: End): Promise<void> {
-    const args = ["backup", asFolder(to), "--verify", "--dir", folder, "--json"];
+    const name = backupName(clock.now(), isEncrypted);
+    history = makes(history, name);
+    save();
+    const args = ["backup", `${asFolder(to)}${name}`, "--verify", "--dir", folder, "--json"];
     const { out, err } = await run(args, stopped.signal, openPlace(to).folder);
     const made = parseAnswer(out);
-    const name = made?.backup?.split("/").at(-1) ?? null;
-    end({ name, bytes: made?.bytes ?? null, ...verdictOf(made, err) });
-    if (name !== null && !stopped.signal.aborted) await prune(to, name);
+    end({ name: made && name, bytes: made?.bytes ?? null, ...verdictOf(made, err) });
+    if (made !== null && !stopped.signal.aborted) await prune(to, name);
   }
 
   async function verify(to: string, name: string, end: End): Promise<void> {
@@ -164,16 +168,17 @@ export function createBackups(options: BackupsOptions): Backups {
     return { error: answer.verified ? null : answer.faults.join("; "), isWhole: answer.verified };
   }
 
-  async function prune(to: string, made: string): Promise<void> {
+  async function prune(to: string, latest: string): Promise<void> {
     try {
       const place = openPlace(to);
       const ask = <T>(what: () => Promise<T>) => answerWithin(to, what, { clock, signal: stopped.signal });
       const list = () => ask(() => place.list(clock.now()));
-      for (const name of toRemove(await list(), keep, history.verified, made)) {
+      for (const name of toRemove(await list(), keep, history, latest)) {
         await ask(() => place.remove(name));
         log.write("info", "backup.removed", { backup: name });
       }
-      history = forget(history, await list());
+      const left = await list();
+      history = forget(history, left);
     } catch (error) {
       throw new Error(`Older backups could not be removed: ${messageOf(error)}`, { cause: error });
     }
@@ -242,7 +247,6 @@ export function createBackups(options: BackupsOptions): Backups {
 }
 
 interface Answer {
-  readonly backup: string | null;
   readonly bytes?: number;
   readonly verified: boolean;
   readonly faults: readonly string[];

@@ -22,29 +22,37 @@ const model = v.object({
   latestBackup: v.nullable(outcome),
   /** By name: whether the backup was whole when it was last checked. */
   verified: v.record(v.string(), v.boolean()),
+  /** Names of those that this server makes, even if it does not hear of their end; others may keep theirs in the same place. */
+  made: v.exactOptional(v.array(v.string())),
 });
 
 /** What a server remembers about its backups, in addition to the backups themselves; it survives a restart. */
-export type BackupHistory = v.InferOutput<typeof model>;
+export type BackupHistory = Required<v.InferOutput<typeof model>>;
 
-const empty: BackupHistory = { latest: null, latestBackup: null, verified: {} };
+const empty: BackupHistory = { latest: null, latestBackup: null, verified: {}, made: [] };
 
-/** Starts over when the text cannot be read. */
+/** Starts over when the text cannot be read. Earlier releases did not note what they made, only what they verified. */
 export function parseHistory(text: string | null): BackupHistory {
   try {
     const parsed = v.safeParse(model, JSON.parse(text ?? ""));
-    return parsed.success ? parsed.output : empty;
+    return parsed.success ? { made: Object.keys(parsed.output.verified), ...parsed.output } : empty;
   } catch {
     return empty;
   }
 }
+
+/** Notes a backup before it is there: a server that is killed then still knows it for its own. */
+export const makes = (history: BackupHistory, name: string): BackupHistory => ({
+  ...history,
+  made: [...history.made, name],
+});
 
 /** @param isWhole null: not checked */
 export function remember(history: BackupHistory, latest: BackupOutcome, isWhole: boolean | null): BackupHistory {
   const { name } = latest;
   const verified = name === null || isWhole === null ? history.verified : { ...history.verified, [name]: isWhole };
   const latestBackup = latest.kind === "backup" ? latest : history.latestBackup;
-  return { latest, latestBackup, verified };
+  return { ...history, latest, latestBackup, verified };
 }
 
 /** When the newest backup known to be whole was made; null without one. */
@@ -57,15 +65,17 @@ export function newestWholeAt({ verified }: BackupHistory, now: number): number 
 }
 
 /** Drops what is known of backups that no longer exist. */
-export const forget = (history: BackupHistory, stored: readonly StoredBackup[]): BackupHistory => ({
-  ...history,
-  verified: Object.fromEntries(
-    Object.entries(history.verified).filter(([name]) => stored.some((backup) => backup.name === name)),
-  ),
-});
+export function forget(history: BackupHistory, stored: readonly StoredBackup[]): BackupHistory {
+  const isStored = (name: string) => stored.some((backup) => backup.name === name);
+  return {
+    ...history,
+    verified: Object.fromEntries(Object.entries(history.verified).filter(([name]) => isStored(name))),
+    made: history.made.filter(isStored),
+  };
+}
 
 /**
- * Which of the stored backups make room for newer ones. The newest one known to be whole always stays; if there is none, all
+ * Which of the server's own backups make room for newer ones. The newest one known to be whole always stays; if there is none, all
  * of them stay: whatever state they are in, there is nothing better.
  *
  *   newest ──────────────▶ oldest     keep = 3, w = whole, x = not whole, ? = not checked
@@ -75,15 +85,16 @@ export const forget = (history: BackupHistory, stored: readonly StoredBackup[]):
  *
  * @param stored newest first
  * @param keep null: all
- * @param made has just been made: it is the newest, whatever the clock has done since
+ * @param latest has just been made: it is the newest, whatever the clock has done since
  */
 export function toRemove(
   stored: readonly StoredBackup[],
   keep: number | null,
-  verified: BackupHistory["verified"],
-  made: string,
+  { verified, made }: Pick<BackupHistory, "verified" | "made">,
+  latest: string,
 ): string[] {
-  const names = [made, ...stored.map(({ name }) => name).filter((name) => name !== made)];
+  const own = stored.map(({ name }) => name).filter((name) => made.includes(name));
+  const names = [latest, ...own.filter((name) => name !== latest)];
   const newestWhole = names.find((name) => verified[name] === true);
   if (keep === null || newestWhole === undefined) return [];
   return names.slice(keep).filter((name) => name !== newestWhole);

@@ -42,6 +42,7 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
       url: "/backups",
       cron: "0 3 * * *",
       keep: 2,
+      isEncrypted: false,
       openPlace: () => place,
       folder: "/data",
       notes: {
@@ -116,7 +117,8 @@ describe("backups by schedule", () => {
       world.clock.advance(24 * hour);
       await backups.whenIdle();
     }
-    expect(world.commands[0]).toEqual(["backup", "/backups/", "--verify", "--dir", "/data", "--json"]);
+    const first = `/backups/${backupName(noon + 15 * hour, false)}`;
+    expect(world.commands[0]).toEqual(["backup", first, "--verify", "--dir", "/data", "--json"]);
     expect(world.targets[0]).toBe("/backups");
     expect(world.commands).toHaveLength(4);
     expect(world.stored).toHaveLength(2);
@@ -176,6 +178,30 @@ describe("backups by schedule", () => {
     await backups.whenIdle();
     expect(world.stored).toEqual([backupName(world.clock.now(), false)]);
     expect(backups.figures()?.verifiedAt).toBe(world.clock.now());
+  });
+
+  test("make room for each other only, whoever else keeps backups in the same place", async () => {
+    const world = createWorld({ cron: null, keep: 1 });
+    const others = [backupName(noon - 2 * hour, false), backupName(noon + 2 * hour, true)];
+    world.stored.push(...others);
+    const backups = world.open();
+    world.succeeds();
+    backups.begin();
+    await backups.whenIdle();
+    // This one is made as the server is stopped, which does not hear of it.
+    world.clock.advance(hour);
+    const unheard = backupName(world.clock.now(), false);
+    world.hangs();
+    backups.begin();
+    await backups.stop();
+    world.stored.push(unheard);
+    const next = world.open();
+    world.clock.advance(4 * hour);
+    world.succeeds();
+    next.begin();
+    await next.whenIdle();
+    expect(world.stored).toEqual([...others, backupName(world.clock.now(), false)]);
+    await next.stop();
   });
 
   test("wait for nobody, and are left out while another one is made", async () => {

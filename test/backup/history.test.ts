@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import {
   type BackupOutcome,
   forget,
+  makes,
   newestWholeAt,
   parseHistory,
   remember,
@@ -31,9 +32,11 @@ describe("what makes room", () => {
     const verified = Object.fromEntries(
       [...known].flatMap((mark, i) => (mark === "?" ? [] : [[named(100 - i), mark === "w"]])),
     );
-    const removed = toRemove(stored, keep, verified, stored[0]?.name ?? "");
+    const made = stored.map(({ name }) => name);
+    const removed = toRemove(stored, keep, { verified, made }, made[0] ?? "");
     const expected = [...left].flatMap((mark, i) => (mark === "-" ? [named(100 - i)] : []));
     expect(removed).toEqual(expected);
+    expect(toRemove(stored, keep, { verified, made: made.slice(0, 1) }, made[0] ?? "")).toEqual([]);
   });
 });
 
@@ -57,6 +60,12 @@ describe("what is remembered", () => {
     expect(parseHistory(JSON.stringify(history))).toEqual(history);
     const stored = [{ name: named(1), bytes: 1, createdAt: at(1) }];
     expect(forget(history, stored).verified).toEqual({ [named(1)]: true });
+    expect(forget(makes(makes(history, named(1)), named(2)), stored).made).toEqual([named(1)]);
+  });
+
+  test("by an earlier release is what it verified: it made those", () => {
+    const { made: _, ...earlier } = remember(parseHistory(null), outcome(1), true);
+    expect(parseHistory(JSON.stringify(earlier)).made).toEqual([named(1)]);
   });
 
   test("is nothing of backups made while the clock was ahead", () => {

@@ -39,7 +39,7 @@ const backups = (given: Partial<BackupFacts> = {}): BackupFacts => ({
     expectedSince: now - day,
     stored: { value: [{ name: "a", bytes: 1, createdAt: now - hour }] },
   },
-  history: { latest: null, latestBackup: null, verified: { a: true } },
+  history: { latest: null, latestBackup: null, verified: { a: true }, made: [] },
   ...given,
 });
 const judgedCertificate = (validTo: number | null, publicUrl: string | null = "https://relay.example.com") =>
