@@ -212,7 +212,7 @@ export function openDataDir(
       failsPending: () => failsPending(path),
       pendingFailed: () => markPending(path, false),
       readBackupNotes: () => readBackupNotesIn(path),
-      noteBackups: (text) => writePrivate(path, backupsFile, `${text}\n`, false),
+      noteBackups: (text) => noteBackupsIn(path, text),
       release() {
         rmSync(join(path, serverFile), { force: true });
         lock.close();
@@ -367,6 +367,10 @@ export function readBackupNotesIn(folder: string): string | null {
     return null;
   }
 }
+
+/** For the server, or for a command while none runs. @throws the system's error when it cannot be written */
+export const noteBackupsIn = (folder: string, text: string): void =>
+  writePrivate(resolve(folder), backupsFile, `${text}\n`, false);
 
 function linkPolicyOf(name: string): LinkPolicy {
   if (replacedFiles.includes(name)) return "replaced";

@@ -8,6 +8,7 @@ import { answerWithin } from "./answer-within.ts";
 import {
   type BackupHistory,
   type BackupOutcome,
+  errorOf,
   forget,
   makes,
   newestWholeAt,
@@ -57,6 +58,12 @@ export interface Backups {
   begin(): void;
   /** Starts to verify a backup. @throws DomainError as `begin`, or when it is encrypted */
   beginVerification(name: string): void;
+  /**
+   * Notes a backup that a command has made in the server's place.
+   * @param faults what is wrong with it; null: not checked
+   * @throws DomainError when it is not there, or they cannot be listed
+   */
+  noteMade(name: string, made: { tookMs: number; faults: readonly string[] | null }): Promise<void>;
   /** Newest first. @throws DomainError when they cannot be listed */
   list(): Promise<StoredBackup[]>;
   underWay(): BackupOutcome["kind"] | null;
@@ -185,6 +192,14 @@ export function createBackups(options: BackupsOptions): Backups {
     save();
   }
 
+  async function listNow(to: string): Promise<StoredBackup[]> {
+    try {
+      return await answerWithin(to, () => openPlace(to).list(clock.now()), { clock, signal: stopped.signal });
+    } catch (error) {
+      throw unavailable(messageOf(error), "backups_unavailable", 60);
+    }
+  }
+
   function ready(): string {
     if (url === null) throw notConfigured();
     if (stopped.signal.aborted || working !== null) throw atWork();
@@ -211,19 +226,24 @@ export function createBackups(options: BackupsOptions): Backups {
       if (isEncryptedName(name)) throw encrypted(`${asFolder(to)}${name}`);
       work("verify", name, (end) => verify(to, name, end));
     },
+    async noteMade(name, { tookMs, faults }) {
+      if (url === null) throw notConfigured();
+      // A list that is under way may have begun before this backup was there.
+      const stored = await listNow(url);
+      const made = stored.find((backup) => backup.name === name);
+      if (made === undefined) throw notFound();
+      const error = errorOf(faults);
+      if (error !== null) failures += 1;
+      history = forget(history, stored);
+      note({ kind: "backup", name, at: made.createdAt, tookMs, bytes: made.bytes, error }, faults && error === null);
+    },
     async list() {
       if (url === null) return [];
       // A silent store keeps each connection for minutes, so whoever asks meanwhile waits for the same answer.
-      listing ??= answerWithin(url, () => openPlace(url).list(clock.now()), { clock, signal: stopped.signal }).finally(
-        () => {
-          listing = null;
-        },
-      );
-      try {
-        return await listing;
-      } catch (error) {
-        throw unavailable(messageOf(error), "backups_unavailable", 60);
-      }
+      listing ??= listNow(url).finally(() => {
+        listing = null;
+      });
+      return listing;
     },
     underWay: () => working?.kind ?? null,
     nextAt: () => nextAt,

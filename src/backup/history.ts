@@ -16,6 +16,10 @@ const outcome = v.object({
 
 export type BackupOutcome = v.InferOutput<typeof outcome>;
 
+/** @param faults what verifying found; null: not verified */
+export const errorOf = (faults: readonly string[] | null): string | null =>
+  faults === null || faults.length === 0 ? null : faults.join("; ");
+
 const model = v.object({
   /** Of either kind. */
   latest: v.nullable(outcome),

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import type { NoteAct } from "../audit/note.ts";
-import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { accepted, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { jsonObject } from "../http/validation.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { operatorOrigin } from "../operator/origin.ts";
 import type { Backups } from "./backups.ts";
@@ -69,6 +70,12 @@ const toOutcome = ({ kind, name, at, tookMs, bytes, error }: BackupOutcome) => (
   error,
 });
 
+const wholeRule = "must be a whole number from 0";
+const madeBody = jsonObject({
+  took_ms: v.pipe(v.number(wholeRule), v.integer(wholeRule), v.minValue(0, wholeRule)),
+  faults: v.nullable(v.array(v.string("must be text"), "must be an array, or null where it was not verified")),
+});
+
 const begun = v.object({ under_way: v.picklist(["backup", "verify"]) });
 const tag = "Operator";
 
@@ -124,6 +131,25 @@ export function backupRoutes({ backups, noteAct }: { backups: Backups; noteAct: 
         backups.begin();
         await noteAct({ ...operatorOrigin(request), action: "backup.started" });
         return accepted({ under_way: "backup" });
+      },
+    ),
+    endpoint(
+      {
+        method: "PUT",
+        path: "/operator/backups/:name",
+        tag,
+        summary: "Note a backup that was made by a command",
+        description:
+          "`postrider backup` says so when it has made one in `POSTRIDER_BACKUP_URL`: metrics and alerts count it. `faults` is what its verification found, null where it was not verified.",
+        access: "operator",
+        params: v.object({ name: v.string() }),
+        body: madeBody,
+        bodyExample: { took_ms: 8_412, faults: [] },
+        responses: { 204: { description: "It is noted." } },
+      },
+      async ({ params, body }) => {
+        await backups.noteMade(params.name, { tookMs: body.took_ms, faults: body.faults });
+        return noContent();
       },
     ),
     endpoint(

@@ -413,6 +413,35 @@ describe("backups that somebody asks for", () => {
     expect(backups.figures()).toMatchObject({ hasFailed: false, failures: 0 });
   });
 
+  test("with a command count like the server's own, but are not removed", async () => {
+    const world = createWorld({ cron: null, keep: 1 });
+    const backups = world.open();
+    world.fails("postrider: There is no room.");
+    backups.begin();
+    await backups.whenIdle();
+    const [whole, damaged] = [backupName(noon - 2, false), backupName(noon - 1, false)];
+    world.stored.push(whole, damaged);
+    await backups.noteMade(whole, { tookMs: 5, faults: [] });
+    expect(backups.figures()).toMatchObject({
+      hasFailed: false,
+      verifiedAt: noon - 2,
+      bytes: 9,
+      tookMs: 5,
+      failures: 1,
+    });
+    await backups.noteMade(damaged, { tookMs: 5, faults: ["a page", "a row"] });
+    expect(backups.figures()).toMatchObject({ hasFailed: true, verifiedAt: noon - 2, failures: 2 });
+    expect(world.told.at(-1)).toBe("backup: a page; a row");
+    await expect(backups.noteMade(backupName(noon + 2, false), { tookMs: 5, faults: null })).rejects.toMatchObject({
+      code: "backup_not_found",
+    });
+    world.clock.advance(hour);
+    world.succeeds();
+    backups.begin();
+    await backups.whenIdle();
+    expect(world.stored).toHaveLength(3);
+  });
+
   test("need a place", async () => {
     const backups = createWorld({ url: null, cron: null }).open();
     expect(() => backups.begin()).toThrow("POSTRIDER_BACKUP_URL");

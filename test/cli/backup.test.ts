@@ -17,10 +17,11 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { parseHistory } from "../../src/backup/history.ts";
 import { backupName } from "../../src/backup/place.ts";
 import { runCommand } from "../../src/cli/run.ts";
-import { openDataDir } from "../../src/data-dir.ts";
+import { noteBackupsIn, openDataDir, readBackupNotesIn } from "../../src/data-dir.ts";
 import type { MoveMark } from "../../src/store/move-mark.ts";
 import { writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
@@ -201,6 +202,23 @@ describe("postrider backup", () => {
     expect(verified).toMatchObject({ code: 0, err: "" });
     expect(verified.out).toStartWith(`${env.POSTRIDER_BACKUP_URL}/postrider-`);
     expect((await run(["restore"], env)).err).toContain('"postrider restore" needs FROM');
+  });
+
+  test("made where the server makes its own clears an earlier failure, also while none runs", async () => {
+    const failed = { kind: "backup", name: null, at: 1, tookMs: 1, bytes: null, error: "no room" };
+    noteBackupsIn(dataDir, JSON.stringify({ latest: failed, latestBackup: failed, verified: {}, made: [] }));
+    const env = { POSTRIDER_BACKUP_URL: join(folder, "usual") };
+    await backUp(join(folder, "elsewhere/"));
+    expect(parseHistory(readBackupNotesIn(dataDir)).latest?.error).toBe("no room");
+    const { backup } = JSON.parse((await run(["backup", "--verify", "--json"], env)).out);
+    const name = basename(backup);
+    const history = parseHistory(readBackupNotesIn(dataDir));
+    // It is not the server's to remove.
+    expect(history).toMatchObject({
+      latest: { kind: "backup", name, error: null },
+      verified: { [name]: true },
+      made: [],
+    });
   });
 
   test("that has only files with names of their own says what is there", async () => {

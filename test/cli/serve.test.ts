@@ -77,6 +77,21 @@ describe("a server that got its public address as a flag", () => {
       expect(latest).toMatchObject({ kind: "backup", error: null });
     }));
 
+  test("counts a backup that a command has made in its place", () =>
+    beside({}, async (env) => {
+      const { send } = createOperatorClient(folder);
+      const { io, out, err } = createScriptedIo({ env });
+      expect([await runCommand(["backup", "--verify", "--json"], io), err]).toEqual([0, []]);
+      const name = JSON.parse(out.join("")).backup.split("/").at(-1);
+      const list = (await send("GET", "/operator/backups")) as { backups: readonly unknown[] };
+      expect(list).toMatchObject({ latest: { kind: "backup", name, error: null }, latest_backup: { name } });
+      expect(list.backups[0]).toMatchObject({ name, verified: true });
+
+      const elsewhere = createScriptedIo({ env: { ...env, POSTRIDER_BACKUP_URL: join(folder, "others") } });
+      expect(await runCommand(["backup"], elsewhere.io)).toBe(0);
+      expect(elsewhere.err).toEqual(["The server does not count this backup: There is no backup of that name."]);
+    }));
+
   test.each([["tenant list"], ["resume"], ["operator token"], ["operator rotate-token"], ["healthcheck"], ["backup"]])(
     "leaves %s to work in its environment alone",
     (line) =>

@@ -7,6 +7,7 @@ import { secretsBetween, secretsIn } from "../../data-dir-copy.ts";
 import { StartupError, UsageError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { nearest } from "../../lib/nearest.ts";
 import { formatBytes } from "../bytes.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
@@ -21,6 +22,7 @@ import {
   temporaryFolder,
   usualPlace,
 } from "./options.ts";
+import { tellServer } from "./tell-server.ts";
 import { faultsText } from "./verify.ts";
 
 export const backupCommand: Command = {
@@ -94,6 +96,11 @@ names is not in it.`,
       };
       const faults = flags.has("--verify") ? await verify().catch(notVerified(backup)) : null;
       io.progress("");
+      if (operands.length === 0 && config.backupUrl !== null) {
+        await tellServer(dataDir, { name: file, at: now, tookMs, bytes, faults }).catch((error: unknown) =>
+          io.err(`The server does not count this backup: ${messageOf(error)}`),
+        );
+      }
       if (flags.has("--json")) {
         const verified = faults === null ? null : faults.length === 0;
         io.out(JSON.stringify({ backup, bytes, tookMs, verified, faults: faults ?? [], manifest }));
