@@ -5,7 +5,7 @@ import type { Pausable } from "./domain/pauses.ts";
 import type { Tier } from "./domain/tenant.ts";
 import { isForeignVariable } from "./foreign-variables.ts";
 import { type Environment, type Given, give, variablesOf } from "./given-settings.ts";
-import { describePair } from "./lib/certificate.ts";
+import { checkAuthorities, describePair } from "./lib/certificate.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { nearest } from "./lib/nearest.ts";
@@ -230,7 +230,7 @@ export function toConfig(given: GivenSettings, env: Environment): Config {
       bulkReplaysPerDay: null,
     }),
     tls: tlsCert === null || tlsKey === null ? null : readTls(tlsCert, tlsKey),
-    extraCa: extraCaFile === null ? null : readSetting("POSTRIDER_EXTRA_CA_FILE", extraCaFile),
+    extraCa: extraCaFile === null ? null : readAuthorities(extraCaFile),
     mail: mailOf(smtpUrl, mailFrom, operatorMail),
     payments: paymentsOf(payments, paystackSecretKeys, paystackUrl, localMode),
     localMode,
@@ -300,6 +300,20 @@ function readTls(certFile: string, keyFile: string): TlsSettings {
     );
   }
   return { cert, key, certFile, keyFile };
+}
+
+function readAuthorities(file: string): string {
+  const name = "POSTRIDER_EXTRA_CA_FILE";
+  const pem = readSetting(name, file);
+  try {
+    checkAuthorities(pem);
+  } catch (error) {
+    throw new StartupError(
+      `${name} names a file that cannot be used: ${file} (${messageOf(error)}). ` +
+        "Try: certificates in PEM; openssl x509 -inform der -in ca.der -out ca.pem converts one that is not.",
+    );
+  }
+  return pem;
 }
 
 /** A container platform describes its services in variables: those of one called "postrider" look like settings. */

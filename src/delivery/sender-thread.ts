@@ -3,7 +3,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Interruption } from "../lib/interruption.ts";
 import type { Log } from "../lib/log.ts";
 import { Slots } from "../lib/slots.ts";
-import { type StartThread, startWorker, type Thread } from "../lib/threads.ts";
+import { faultOf, type StartThread, startWorker, type Thread } from "../lib/threads.ts";
 import type { Listener } from "./network/own-listeners.ts";
 import type { BodyRead, Outcome } from "./network/transport.ts";
 import type { Sender, SendOrder } from "./sender.ts";
@@ -68,8 +68,8 @@ export function createSenderThread({
   function start(): Thread {
     const started = startThread(new URL("./sender-worker.ts", import.meta.url));
     started.onmessage = ({ data }: MessageEvent<string>) => hear(JSON.parse(data));
-    started.onerror = ({ message }) => {
-      if (worker === started) recover(message);
+    started.onerror = (event) => {
+      if (worker === started) recover(faultOf(event));
     };
     // The server's listener keeps the process alive, not this.
     started.unref();

@@ -1,5 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
-import type { StartThread, Thread } from "../lib/threads.ts";
+import { faultOf, type StartThread, type Thread } from "../lib/threads.ts";
 import { cannotListen, type ListenFault } from "./listen-fault.ts";
 import type { Readiness } from "./readiness.ts";
 
@@ -89,7 +89,7 @@ export function createHealthBeacon({
           beat();
           resolve(data.port);
         };
-        started.onerror = (event) => refuse({ code: "", message: event.message });
+        started.onerror = (event) => refuse({ code: "", message: faultOf(event) });
       });
     },
     drain() {

@@ -18,6 +18,20 @@ export function describePair({ cert, key }: CertificatePair): { subject: string;
   return { subject: own.subjectAltName ?? own.subject, validTo: own.validTo };
 }
 
+const beginning = /(?=-----BEGIN (?:X509 )?CERTIFICATE-----)/;
+
+/**
+ * Certificate authorities to trust, in PEM. A TLS context would pass over what it cannot read, together with everything after it.
+ * @throws when there are none, or one of them cannot be read
+ */
+export function checkAuthorities(pem: string): void {
+  const each = pem.split(beginning).filter((part) => part.search(beginning) === 0);
+  if (each.length === 0) throw new Error("It contains no certificate in PEM");
+  for (const [at, certificate] of each.entries()) {
+    parse(`certificate number ${at + 1}`, () => new X509Certificate(certificate));
+  }
+}
+
 /** Codes of OpenSSL and of the runtime's own check of the host. */
 const refusals = /CERT|LEAF_SIGNATURE|^INVALID_(?:CA|PURPOSE)$|^PATH_LENGTH_EXCEEDED$/;
 

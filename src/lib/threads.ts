@@ -12,6 +12,19 @@ export type StartThread = (script: URL, options?: Bun.WorkerOptions) => Thread;
 /** Enough for a program that nobody connects to. */
 export const startWorker: StartThread = (script, options) => new Worker(script, { env: {}, ...options });
 
+const longestFault = 500;
+
+/**
+ * What ended a thread, as one line of bounded length. The runtime quotes the lines of code around it first, and those of the
+ * executable are as long as the program.
+ */
+export const faultOf = ({ message }: Pick<ErrorEvent, "message">): string =>
+  message
+    .replace(/^(?: *\d+ \|.*\n)+ *\^ *\n/, "")
+    .replaceAll(/\s+/g, " ")
+    .trim()
+    .slice(0, longestFault);
+
 export interface Threads {
   readonly start: StartThread;
   /** Gives back the descriptors that are held for threads to come. */

@@ -6,6 +6,7 @@ import { loadClientConfig, loadConfig } from "../../src/config.ts";
 import { StartupError } from "../../src/domain/errors.ts";
 import { fileVariable } from "../../src/given-settings.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
+import { createAuthority, createSelfSigned } from "../support/certificates.ts";
 
 const load = (env: Record<string, string> = {}, flags: Record<string, string> = {}) =>
   loadConfig(env, new Map(Object.entries(flags)));
@@ -395,6 +396,49 @@ describe("a malformed setting names itself, its rule and a valid value", () => {
     expect(refusalOf({ POSTRIDER_TLS_CERT: "/nowhere.pem", POSTRIDER_TLS_KEY: "/x" })).toStartWith(
       start("POSTRIDER_TLS_CERT"),
     );
+  });
+
+  describe("certificate authorities", () => {
+    const [one, other] = [createAuthority("one"), createAuthority("other")];
+    const { key } = createSelfSigned({ hosts: ["localhost"] });
+    const der = Buffer.from(one.cert.replace(/-----.+-----/g, ""), "base64");
+    const fileWith = (contents: string | Buffer): string => {
+      const file = join(mkdtempSync(join(tmpdir(), "ca-")), "ca.pem");
+      writeFileSync(file, contents);
+      return file;
+    };
+
+    test.each([
+      ["nothing", "", "It contains no certificate in PEM"],
+      ["another text", "relay-1\n", "It contains no certificate in PEM"],
+      ["DER", der, "It contains no certificate in PEM"],
+      ["a key", key, "It contains no certificate in PEM"],
+      [
+        "a label that TLS passes over",
+        one.cert.replaceAll("CERT", "TRUSTED CERT"),
+        "It contains no certificate in PEM",
+      ],
+      ["one cut short", one.cert.slice(0, 200), "The certificate number 1 cannot be read"],
+      ["a second one cut short", one.cert + other.cert.slice(0, 200), "The certificate number 2 cannot be read"],
+      ["one without its end", one.cert.replace(/-----END.*\n/, "") + other.cert, "The certificate number 1 cannot"],
+    ])("%s is refused", (_what, contents, fault) => {
+      const file = fileWith(contents);
+      const refusal = refusalOf({ POSTRIDER_EXTRA_CA_FILE: file });
+      expect(refusal).toStartWith(`POSTRIDER_EXTRA_CA_FILE names a file that cannot be used: ${file} (${fault}`);
+      expect(refusal).toEndWith(
+        "Try: certificates in PEM; openssl x509 -inform der -in ca.der -out ca.pem converts one that is not.",
+      );
+    });
+
+    test.each([
+      ["one", one.cert],
+      ["several, with comments", `# ours\n${one.cert}\n# theirs\n${other.cert}`],
+      ["one after its key", key + one.cert],
+      ["one with the older label", one.cert.replaceAll("CERT", "X509 CERT")],
+      ["one of Windows", `\ufeff${one.cert.replaceAll("\n", "\r\n")}`],
+    ])("%s: accepted as written", (_what, contents) => {
+      expect(load({ POSTRIDER_EXTRA_CA_FILE: fileWith(contents) }).extraCa).toBe(contents);
+    });
   });
 });
 

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
+import { faultOf } from "../../lib/threads.ts";
 import { syncFolder, unfinished } from "./copy-database.ts";
 import { refuseMoved } from "./move-mark.ts";
 import { damaged, databaseFile, orDamaged } from "./open.ts";
@@ -148,7 +149,7 @@ async function copyAside(
       stop = () => resolve(false);
       if (signal.aborted) return stop();
       signal.addEventListener("abort", stop, { once: true });
-      worker.onerror = (event) => reject(new Error(`Compacting stopped: ${event.message}`));
+      worker.onerror = (event) => reject(new Error(`Compacting stopped: ${faultOf(event)}`));
       worker.onmessage = ({ data }: MessageEvent<CompactMessage>) => {
         if (data.kind === "done") resolve(true);
         else if (data.isDamage) reject(damaged(request.from, data.message));

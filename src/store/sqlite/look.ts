@@ -6,6 +6,7 @@ import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
+import { faultOf } from "../../lib/threads.ts";
 import { createVault } from "../../lib/vault.ts";
 import type { StoreFigures, StoreLook } from "../look.ts";
 import { isDamage } from "./damage.ts";
@@ -128,7 +129,7 @@ export async function checkPages({
   try {
     return await new Promise<PagesCheck>((resolve) => {
       if (withinMs !== null) cancel = clock.after(withinMs, () => resolve({ kind: "unfinished" }));
-      worker.onerror = (event) => resolve({ kind: "failed", fault: event.message });
+      worker.onerror = (event) => resolve({ kind: "failed", fault: faultOf(event) });
       worker.onmessage = ({ data }: MessageEvent<PagesCheck>) => resolve(data);
       worker.postMessage({ dataDir } satisfies PagesRequest);
     });

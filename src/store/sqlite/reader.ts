@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { shuttingDown } from "../../domain/errors.ts";
-import { type StartThread, startWorker, type Thread } from "../../lib/threads.ts";
+import { faultOf, type StartThread, startWorker, type Thread } from "../../lib/threads.ts";
 import { type PackedStep, unpackStep } from "./packed-step.ts";
 import { type Queries, type QueryName, type QueryRun, runHere } from "./queries.ts";
 
@@ -55,7 +55,7 @@ export function createReader(databasePath: string, startThread: StartThread = st
     };
     started.onerror = (event) => {
       if (worker === started) worker = null;
-      rejectAll(new Error(`The reader stopped: ${event.message}`));
+      rejectAll(new Error(`The reader stopped: ${faultOf(event)}`));
     };
     return started;
   }

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
+import { faultOf } from "../../lib/threads.ts";
 import { unfinished } from "./copy-database.ts";
 import type { MigrationProgress } from "./migration-steps.ts";
 import { isEarlier, migrations, standingOf } from "./migrations.ts";
@@ -104,7 +105,7 @@ export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean>
       };
       if (signal?.aborted) end();
       else signal?.addEventListener("abort", end, { once: true });
-      worker.onerror = (event) => reject(new Error(`The upgrade stopped: ${event.message}`));
+      worker.onerror = (event) => reject(new Error(`The upgrade stopped: ${faultOf(event)}`));
       worker.onmessage = ({ data }: MessageEvent<UpgradeMessage>) => {
         if (data.kind !== "progress") cancelLook();
         if (data.kind === "progress") onProgress(data.progress);
