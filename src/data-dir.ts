@@ -37,6 +37,7 @@ import {
 } from "./secrets.ts";
 import { isMovedAway } from "./store/sqlite/look.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
+import { realPath } from "./store/sqlite/written-by.ts";
 
 export { operatorTokenFile };
 
@@ -433,7 +434,7 @@ function checkDatabaseFiles(
         "it was not regenerated. Try: restore it from a backup, where it is next to the database.",
     );
   }
-  if (!isStored && sizeOf(join(path, `${databaseFile}-wal`)) > 0) {
+  if (!isStored && sizeOf(`${realPath(join(path, databaseFile))}-wal`) > 0) {
     throw new StartupError(
       `${join(path, databaseFile)} is missing or empty, but its log ${databaseFile}-wal exists and would be deleted. ` +
         "Try: put the database back next to it, or restore both from a backup.",

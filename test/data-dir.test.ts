@@ -228,6 +228,13 @@ describe("a database without all of its secrets", () => {
     expect(refusal(() => openDataDir(folder))).toMatch(/postrider\.db is missing.*Try: put the database back/);
   });
 
+  test("so is the log of a database that is a link to nothing", () => {
+    const [folder, disk] = [started(), newFolder()];
+    renameSync(join(folder, databaseFile), join(disk, `${databaseFile}-wal`));
+    symlinkSync(join(disk, databaseFile), join(folder, databaseFile));
+    expect(refusal(() => openDataDir(folder))).toMatch(/postrider\.db is missing.*Try: put the database back/);
+  });
+
   test("a database that was not there is named before a new one is made", () => {
     const folder = started();
     rmSync(join(folder, databaseFile));

@@ -6,6 +6,7 @@ import { standingOf } from "../sqlite/migrations.ts";
 import { refuseMoved } from "../sqlite/move-mark.ts";
 import { damageInWords, databaseFile, orDamaged } from "../sqlite/open.ts";
 import { leaveLogAlone, waitForLocks } from "../sqlite/pragma.ts";
+import { realPath } from "../sqlite/written-by.ts";
 import { type Books, readBooks } from "./books.ts";
 import { isSameHeader, type LogHeader, latestFrames, readFramesCopied, readLogHeader } from "./write-ahead-log.ts";
 
@@ -44,7 +45,8 @@ const lockByte = 2 ** 30;
  * @throws StartupError when there is no database, it cannot be read, or its data was moved elsewhere
  */
 export function openSnapshot(dataDir: string): Snapshot {
-  const path = join(dataDir, databaseFile);
+  // SQLite keeps the log beside the file itself.
+  const path = realPath(join(dataDir, databaseFile));
   if (!existsSync(path)) {
     throw new StartupError(`There is no database in ${dataDir}. Try: name the server's folder with --data-dir.`);
   }

@@ -15,7 +15,7 @@ import { isEarlier, migrate, migrations, type Standing, standingOf } from "./mig
 import { begunByEarlier, heedMoveMark, readMoveMark } from "./move-mark.ts";
 import { applyPragma, type Checkpoints, leaveLogAlone, type Pragma, waitForLocks } from "./pragma.ts";
 import { findDamage } from "./start-check.ts";
-import { noteProgram } from "./written-by.ts";
+import { noteProgram, realPath } from "./written-by.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at the same time could lose commits ("WAL-reset" defect). */
 const oldestSafeSqlite = "3.51.3";
@@ -68,8 +68,9 @@ export const databaseFile = "postrider.db";
 
 /** A missing file counts as 0 bytes. */
 export function databaseSizes(dataDir: string): StorageSizes {
-  const sizeOf = (name: string) => statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0;
-  return { databaseBytes: sizeOf(databaseFile), logBytes: sizeOf(`${databaseFile}-wal`) };
+  const path = realPath(join(dataDir, databaseFile));
+  const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  return { databaseBytes: sizeOf(path), logBytes: sizeOf(`${path}-wal`) };
 }
 
 /**
@@ -108,8 +109,9 @@ export function openDatabase({
     applyPragmas(client);
     if (checkpoints === "external") {
       leaveLogAlone(client);
-      if (hasCopiedInVain(client, path)) warn?.(copiedInVain);
-      clearLogTail(client, path);
+      const itself = realPath(path);
+      if (hasCopiedInVain(client, itself)) warn?.(copiedInVain);
+      clearLogTail(client, itself);
     }
     if (process.platform === "darwin") client.run("pragma fullfsync = on");
     if (maxPageCount !== undefined) client.run(`pragma max_page_count = ${maxPageCount}`);

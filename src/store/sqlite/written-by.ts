@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
-import { existsSync, realpathSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
 import { shellWord } from "../../lib/shell-word.ts";
@@ -104,11 +104,12 @@ function wayBack(
 /** Where the master key of a copy is kept, if it has been replaced since and is in the data directory. */
 export const snapshotKeyOf = (snapshot: string): string => `${snapshot}.master-key`;
 
-/** The database path may be a link to another disk; this is what the link points to. */
+/** The database path may be a link to another disk; this is what the link points to, even if nothing is there. */
 export function realPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    return path;
+    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+    return isLink ? resolve(dirname(path), readlinkSync(path)) : path;
   }
 }

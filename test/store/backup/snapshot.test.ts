@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../../src/domain/errors.ts";
 import { openSnapshot, type Snapshot } from "../../../src/store/backup/snapshot.ts";
@@ -77,6 +77,16 @@ describe("a snapshot", () => {
     const copy = write(left, folder);
     left.close();
     expect(read(copy, "pragma integrity_check")).toEqual([{ integrity_check: "ok" }]);
+  });
+
+  test("is of a database that is a link to another disk", () => {
+    const [folder, disk] = [newFolder(), newFolder()];
+    makeDatabase(disk, 3, 0).close();
+    symlinkSync(join(disk, databaseFile), join(folder, databaseFile));
+    const snapshot = openSnapshot(folder);
+    const copy = write(snapshot, folder);
+    snapshot.close();
+    expect(read(copy, "select count(*) as n from line")).toEqual([{ n: 3 }]);
   });
 
   test("takes nothing along that another database has put in its place", () => {

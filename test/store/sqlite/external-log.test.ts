@@ -1,12 +1,12 @@
 import { constants, Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { copyFileSync, existsSync, readFileSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openSnapshot } from "../../../src/store/backup/snapshot.ts";
 import { createLogWatch } from "../../../src/store/sqlite/log-watch.ts";
 import { migrations } from "../../../src/store/sqlite/migrations.ts";
-import { databaseFile, openDatabase } from "../../../src/store/sqlite/open.ts";
+import { databaseFile, databaseSizes, openDatabase } from "../../../src/store/sqlite/open.ts";
 import type { Checkpoints } from "../../../src/store/sqlite/pragma.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { upgradeDatabase } from "../../../src/store/sqlite/upgrade.ts";
@@ -195,6 +195,17 @@ describe("a commit that a killed process leaves behind in the log", () => {
     expect(framesIn(logIn(dataDir))).toBe(end);
     expect(endOfLog(next)).toBe(end);
     next.close(true);
+    replicator.close(true);
+  });
+
+  test("is found where the database is a link to another disk", async () => {
+    const [dataDir, linked] = [sqlite.emptyDir(), sqlite.emptyDir()];
+    symlinkSync(join(dataDir, databaseFile), join(linked, databaseFile));
+    const replicator = openReplicator(dataDir);
+    const { end } = await killInCommit(dataDir);
+    openDatabase({ dataDir: linked, ...external }).close(true);
+    expect(framesIn(logIn(dataDir))).toBe(end);
+    expect(databaseSizes(linked)).toEqual(databaseSizes(dataDir));
     replicator.close(true);
   });
 
