@@ -20,6 +20,7 @@ async function main(): Promise<void> {
   }
   // Loaded only now: another runtime would fail on the imports before it could say why.
   const { runCommand, startsServer } = await import("./cli/run.ts");
+  if (!startsServer(io.args)) again = "run";
   const code = await runCommand(io.args, io);
   if (isAskedToEnd || startsServer(io.args)) endSoon(code);
   else endOnceRead(code);
@@ -146,11 +147,14 @@ function endWhenWritten(code: number): void {
   });
 }
 
+/** What to do with the program after a bug: unlike a server, a command is not started. */
+let again: "start" | "run" = "start";
+
 /** A bug ends the program with a sentence, not with its source text. What it had acknowledged is on disk. */
 function crash(error: unknown): void {
   const message = messageOf(error).replaceAll(/\s+/g, " ");
   process.stderr.write(
-    `postrider: Unexpected error (${message}); every acknowledged event is stored. Try: start it again and, if it ` +
+    `postrider: Unexpected error (${message}); every acknowledged event is stored. Try: ${again} it again and, if it ` +
       "happens again, report this line with the stack that POSTRIDER_LOG_LEVEL=debug adds.\n",
   );
   if (process.env.POSTRIDER_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);

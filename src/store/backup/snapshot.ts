@@ -5,7 +5,7 @@ import { StartupError } from "../../domain/errors.ts";
 import { standingOf } from "../sqlite/migrations.ts";
 import { refuseMoved } from "../sqlite/move-mark.ts";
 import { damageInWords, databaseFile, orDamaged } from "../sqlite/open.ts";
-import { leaveLogAlone, waitForLocks } from "../sqlite/pragma.ts";
+import { applyPragma, leaveLogAlone, usesLog, waitForLocks } from "../sqlite/pragma.ts";
 import { realPath } from "../sqlite/written-by.ts";
 import { type Books, readBooks } from "./books.ts";
 import { isSameHeader, type LogHeader, latestFrames, readFramesCopied, readLogHeader } from "./write-ahead-log.ts";
@@ -31,8 +31,8 @@ const mostTries = 1_000;
 const lockByte = 2 ** 30;
 
 /**
- * Takes a snapshot of the database of a data directory, whether or not a server runs on it. Nothing is written, and what
- * it takes of memory does not grow with the database: SQLite's own ways would either write all of it to
+ * Takes a snapshot of the database of a data directory, whether or not a server runs on it. None of its data is changed, and
+ * what it takes of memory does not grow with the database: SQLite's own ways would either write all of it to
  * the disk first (`VACUUM INTO`), or begin again at each commit of another process (its backup interface).
  *
  *   a read transaction holds the moment: until it ends, no frame of the log that it sees is overwritten, and only those
@@ -71,6 +71,9 @@ export function openSnapshot(dataDir: string): Snapshot {
     connection.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
     waitForLocks(connection);
     leaveLogAlone(connection);
+    // A database that was compacted or recovered has no log until a server starts on it. Without one, whoever reads keeps a
+    // server from starting.
+    applyPragma(connection, usesLog);
     // Makes the log and its index, if there are none.
     connection.query("select count(*) from sqlite_schema").get();
     refuseMoved(connection, path);

@@ -13,7 +13,7 @@ import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
 import { isEarlier, migrate, migrations, type Standing, standingOf } from "./migrations.ts";
 import { begunByEarlier, heedMoveMark, readMoveMark } from "./move-mark.ts";
-import { applyPragma, type Checkpoints, leaveLogAlone, type Pragma, waitForLocks } from "./pragma.ts";
+import { applyPragma, type Checkpoints, leaveLogAlone, type Pragma, usesLog, waitForLocks } from "./pragma.ts";
 import { findDamage } from "./start-check.ts";
 import { noteProgram, realPath } from "./written-by.ts";
 
@@ -32,7 +32,7 @@ const journalSizeLimitBytes = 64 * 1024 * 1024;
 
 /** What every connection must apply, read back after it was set: SQLite ignores a pragma that it cannot apply. */
 const pragmas: readonly Pragma[] = [
-  { name: "journal_mode", set: "wal", reads: "wal" },
+  usesLog,
   { name: "synchronous", set: "full", reads: 2 },
   { name: "foreign_keys", set: "on", reads: 1 },
   { name: "trusted_schema", set: "off", reads: 0 },

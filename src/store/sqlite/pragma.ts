@@ -20,6 +20,9 @@ export function applyPragma(client: Database, { name, set, reads }: Pragma): voi
   );
 }
 
+/** What makes readers and a writer independent of each other. The database remembers it. */
+export const usesLog: Pragma = { name: "journal_mode", set: "wal", reads: "wal" };
+
 const busyTimeout: Pragma = { name: "busy_timeout", set: "5000", reads: 5000 };
 
 /**

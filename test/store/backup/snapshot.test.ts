@@ -79,6 +79,19 @@ describe("a snapshot", () => {
     expect(read(copy, "pragma integrity_check")).toEqual([{ integrity_check: "ok" }]);
   });
 
+  test("is of a database that was compacted or recovered, and has no log", () => {
+    const folder = newFolder();
+    const client = makeDatabase(folder, 3, 0);
+    client.run("pragma journal_mode = delete");
+    client.close();
+    for (let again = 0; again < 2; again++) {
+      const snapshot = openSnapshot(folder);
+      const copy = write(snapshot, folder);
+      snapshot.close();
+      expect(read(copy, "select count(*) as n from line")).toEqual([{ n: 3 }]);
+    }
+  });
+
   test("is of a database that is a link to another disk", () => {
     const [folder, disk] = [newFolder(), newFolder()];
     makeDatabase(disk, 3, 0).close();
