@@ -37,7 +37,8 @@ export function settingsInForce(given: GivenSettings, config: Config): SettingIn
 }
 
 /** What follows from several settings together. */
-function derivedFrom(given: GivenSettings, { disableAfterMs, localMode, payments, port, tls }: Config): Derived {
+function derivedFrom(given: GivenSettings, config: Config): Derived {
+  const { disableAfterMs, localMode, payments, port, retryScheduleMs, tls } = config;
   const isIgnored = (given: Given) => localMode && given.source !== "default";
   const unlimited = (given: Given) => ({
     value: "none",
@@ -47,6 +48,7 @@ function derivedFrom(given: GivenSettings, { disableAfterMs, localMode, payments
   const leastSpan = `${leastSpanMs / unitMs.h}h`;
   return {
     ...(given.publicUrl.text === "" && { publicUrl: { value: address, note: "of the listener" } }),
+    ...(retryScheduleMs.length === 0 && { retryScheduleMs: { value: "none", note: "one attempt" } }),
     ...(disableAfterMs !== null &&
       disableAfterMs < leastSpanMs && { disableAfterMs: { value: leastSpan, note: `less counts as ${leastSpan}` } }),
     ...(given.deliveryProxy.text !== "" && {

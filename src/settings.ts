@@ -31,10 +31,11 @@ import {
 } from "./setting-forms.ts";
 
 const delays: Form<number[]> = {
-  rule: `up to 100 delays, comma-separated, each ${duration().rule}`,
+  rule: `none or up to 100 delays, comma-separated, each ${duration().rule}`,
   parse(text) {
-    const list = listOf("delays", duration().parse).parse(text);
-    return list !== null && list.length > 100 ? null : list;
+    if (text === "none") return [];
+    const list = listOf("delays", duration().parse).parse(text) ?? [];
+    return list.length === 0 || list.length > 100 ? null : list;
   },
 };
 
@@ -174,7 +175,7 @@ export const settings = {
   retryScheduleMs: setting({
     env: "POSTRIDER_RETRY_SCHEDULE",
     default: "5s,5m,30m,2h,5h,10h,10h",
-    doc: "Comma-separated delays between attempts (ms s m h d). N delays make N + 1 attempts.",
+    doc: "Comma-separated delays between attempts (ms s m h d). N delays make N + 1 attempts; `none`: a single one.",
     example: "5s,5m,30m",
     ...delays,
   }),

@@ -83,6 +83,10 @@ describe("loadConfig", () => {
     expect(load({ POSTRIDER_DELIVERY_RATE: "free=7" }).deliveryRates.free).toBeNull();
   });
 
+  test("without retries, there is one attempt", () => {
+    expect(load({ POSTRIDER_RETRY_SCHEDULE: "none" }).retryScheduleMs).toEqual([]);
+  });
+
   test("a flag stands above the environment, which stands above the default", () => {
     expect(load({ POSTRIDER_PORT: "81" }).port).toBe(81);
     expect(load({ POSTRIDER_PORT: "81" }, { "--port": "82" }).port).toBe(82);
@@ -303,6 +307,8 @@ describe("a malformed setting names itself, its rule and a valid value", () => {
     ["POSTRIDER_BLOCK_TARGETS", "::ffff:10.0.0.0/104"],
     ["POSTRIDER_BLOCK_TARGETS", "internal.example"],
     ["POSTRIDER_TRUSTED_PROXIES", "localhost"],
+    ["POSTRIDER_RETRY_SCHEDULE", ""],
+    ["POSTRIDER_RETRY_SCHEDULE", "none,5s"],
     ["POSTRIDER_RETRY_SCHEDULE", "5"],
     ["POSTRIDER_RETRY_SCHEDULE", "5s,,5m"],
     ["POSTRIDER_RETRY_SCHEDULE", "0s"],

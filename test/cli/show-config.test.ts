@@ -65,6 +65,7 @@ describe("postrider config", () => {
     ["DISABLE_AFTER", { POSTRIDER_DISABLE_AFTER: "1h" }, "12h", "less counts as 12h"],
     ["DISABLE_AFTER", { POSTRIDER_DISABLE_AFTER: "12h" }, "12h", null],
     ["DISABLE_AFTER", { POSTRIDER_DISABLE_AFTER: "0" }, "0", null],
+    ["RETRY_SCHEDULE", { POSTRIDER_RETRY_SCHEDULE: "none" }, "none", "one attempt"],
     ["PAYMENTS", {}, "sandbox", "auto"],
     ["PAYMENTS", { POSTRIDER_PUBLIC_URL: "https://relay.example.com" }, "off", "auto"],
     ["DELIVERY_RATE", { POSTRIDER_DELIVERY_RATE: "free=7" }, "none", "local mode has no such limit"],

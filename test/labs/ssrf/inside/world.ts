@@ -82,7 +82,7 @@ export async function startWorld({ env = {}, hosts = [] }: WorldOptions = {}): P
         POSTRIDER_DNS_SERVERS: names.address,
         POSTRIDER_EXTRA_CA_FILE: caFile,
         // One attempt and no other: what a record says is what happened to it.
-        POSTRIDER_RETRY_SCHEDULE: "",
+        POSTRIDER_RETRY_SCHEDULE: "none",
         ...own,
       },
       ...(dataDir !== undefined && { dataDir }),
