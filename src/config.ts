@@ -9,6 +9,7 @@ import { checkAuthorities, describePair } from "./lib/certificate.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { nearest } from "./lib/nearest.ts";
+import { exposureOf } from "./private-files.ts";
 import { clientSettings, settings } from "./settings.ts";
 
 /** Everything that can be set, read once. The names of environment variables are in `settings.ts`, and nowhere else. */
@@ -180,11 +181,14 @@ export function loadConfig(
   flags: ReadonlyMap<string, string>,
   warn?: (message: string) => void,
 ): Config {
-  return toConfig(readSettings(env, flags, warn), env);
+  return toConfig(readSettings(env, flags, warn), env, warn);
 }
 
-/** @throws StartupError for settings that conflict, or a file that cannot be read */
-export function toConfig(given: GivenSettings, env: Environment): Config {
+/**
+ * @param warn called for a TLS key that everyone can read
+ * @throws StartupError for settings that conflict, or a file that cannot be read
+ */
+export function toConfig(given: GivenSettings, env: Environment, warn: (message: string) => void = () => {}): Config {
   const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...more } = valuesOf(given);
   const { smtpUrl, mailFrom, operatorMail, ...plain } = more;
   if ((tlsCert === null) !== (tlsKey === null)) {
@@ -229,7 +233,7 @@ export function toConfig(given: GivenSettings, env: Environment): Config {
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },
       bulkReplaysPerDay: null,
     }),
-    tls: tlsCert === null || tlsKey === null ? null : readTls(tlsCert, tlsKey),
+    tls: tlsCert === null || tlsKey === null ? null : readTls(tlsCert, tlsKey, warn),
     extraCa: extraCaFile === null ? null : readAuthorities(extraCaFile),
     mail: mailOf(smtpUrl, mailFrom, operatorMail),
     payments: paymentsOf(payments, paystackSecretKeys, paystackUrl, localMode),
@@ -288,9 +292,12 @@ function mailOf(smtpUrl: string | null, from: string | null, operators: readonly
   );
 }
 
-function readTls(certFile: string, keyFile: string): TlsSettings {
+function readTls(certFile: string, keyFile: string, warn: (message: string) => void): TlsSettings {
   const cert = readSetting("POSTRIDER_TLS_CERT", certFile);
   const key = readSetting("POSTRIDER_TLS_KEY", keyFile);
+  // No refusal: tools that renew certificates have layouts of their own, and may protect the folder alone.
+  const exposure = exposureOf("POSTRIDER_TLS_KEY", keyFile);
+  if (exposure !== null) warn(exposure);
   try {
     describePair({ cert, key });
   } catch (error) {

@@ -114,6 +114,19 @@ export function readGiven({ name, path, isSecret, warn }: GivenFile): string {
   }
 }
 
+/**
+ * A file with a secret that others have put there, in whatever way suits them: whether everyone on this machine can read it.
+ * @returns a sentence with what to do; null when not everyone can
+ */
+export function exposureOf(name: string, path: string): string | null {
+  const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
+  if (!hasOwners || (mode & readByAll) === 0) return null;
+  return (
+    `${name} names a file that every user can read: ${path} (mode ${octal(mode)}). ` +
+    "Try: chmod 0600 it, or 0640 with the server's group, and replace the key where others may have read it."
+  );
+}
+
 function judgeGiven(
   subject: string,
   path: string,

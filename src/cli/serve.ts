@@ -45,7 +45,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
   const settings = readSettings(io.env, flags, warn);
-  const given = { ...toConfig(settings, io.env), ...(flags.has("--paused") && { paused: pausable }) };
+  const given = { ...toConfig(settings, io.env, warn), ...(flags.has("--paused") && { paused: pausable }) };
   const greets = io.isTerminal && given.logFormat !== "json";
   const log = createServerLog(given, greets, io);
   for (const message of warnings) log.write("warn", "config.warning", { message });

@@ -17,7 +17,7 @@ are masked. Exit code 0: the server would start with these. 1, or 2 for a flag: 
 not, and the line on standard error is the one that the start would show.`,
   async run({ flags }, io) {
     const given = readSettings(io.env, flags, io.err);
-    const config = toConfig(given, io.env);
+    const config = toConfig(given, io.env, io.err);
     if (config.masterKeyFile !== null) givenMasterKey(config.masterKeyFile, io.err);
     const mode = config.localMode ? "local" : "public";
     const inForce = settingsInForce(given, config);

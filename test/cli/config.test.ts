@@ -448,6 +448,29 @@ describe("a malformed setting names itself, its rule and a valid value", () => {
   });
 });
 
+test.skipIf(process.platform === "win32").each([
+  [0o600, []],
+  [0o640, []],
+  [
+    0o644,
+    [
+      expect.stringMatching(
+        /^POSTRIDER_TLS_KEY names a file that every user can read: .*key\.pem \(mode 0644\)\. Try: /,
+      ),
+    ],
+  ],
+])("a TLS key of mode %o is accepted, with a warning where everyone can read it", (mode, expected) => {
+  const folder = mkdtempSync(join(tmpdir(), "tls-"));
+  const { cert, key } = createSelfSigned({ hosts: ["localhost"] });
+  const env = { POSTRIDER_TLS_CERT: join(folder, "cert.pem"), POSTRIDER_TLS_KEY: join(folder, "key.pem") };
+  writeFileSync(env.POSTRIDER_TLS_CERT, cert);
+  writeFileSync(env.POSTRIDER_TLS_KEY, key);
+  chmodSync(env.POSTRIDER_TLS_KEY, mode);
+  const warnings: string[] = [];
+  expect(loadConfig(env, new Map(), (message) => void warnings.push(message)).tls?.key).toBe(key);
+  expect(warnings).toEqual(expected);
+});
+
 describe("local mode", () => {
   const url = "https://relay.example.com";
 

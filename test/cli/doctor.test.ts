@@ -15,6 +15,7 @@ import { writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
 import { databaseFile, openDatabase } from "../../src/store/sqlite/open.ts";
 import { beginUpgrade, planSnapshot } from "../../src/store/sqlite/pre-migration.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { createSelfSigned } from "../support/certificates.ts";
 import { startConnectProxy } from "../support/connect-proxy.ts";
 import { overwritePages, pagesOf } from "../support/damaged-database.ts";
 import { makeEarlierDatabase } from "../support/earlier-database.ts";
@@ -179,6 +180,20 @@ describe("postrider doctor without a server", () => {
   test("warns of a public address without TLS", async () => {
     const { of } = await doctor(folder, { POSTRIDER_PUBLIC_URL: "http://relay.example.com" });
     expect(of("certificate")).toMatchObject({ state: "warning", message: expect.stringContaining("without TLS") });
+  });
+
+  test("warns of a TLS key that everyone can read", async () => {
+    const { cert, key } = createSelfSigned({ hosts: ["localhost"] });
+    const env = { POSTRIDER_TLS_CERT: join(folder, "cert.pem"), POSTRIDER_TLS_KEY: join(folder, "key.pem") };
+    writeFileSync(env.POSTRIDER_TLS_CERT, cert);
+    writeFileSync(env.POSTRIDER_TLS_KEY, key);
+    chmodSync(env.POSTRIDER_TLS_KEY, 0o644);
+    expect((await doctor(folder, env)).of("permissions")).toMatchObject({
+      ...{
+        state: "warning",
+        message: expect.stringContaining("POSTRIDER_TLS_KEY names a file that every user can read"),
+      },
+    });
   });
 
   test("finds settings that do not go together", async () => {

@@ -47,8 +47,9 @@ server's own settings, and run it as the server's user. Exit code 0: nothing nee
 
 async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Finding[]> {
   let config: Config;
+  const warnings: string[] = [];
   try {
-    config = toConfig(readSettings(io.env, flags), io.env);
+    config = toConfig(readSettings(io.env, flags), io.env, (message) => void warnings.push(message));
   } catch (error) {
     if (!(error instanceof StartupError)) throw error;
     // Without the settings there is no telling where to look for the rest.
@@ -82,7 +83,10 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
         ? rules.judgeDisk(disk.value, running)
         : bad(`${dataDir} cannot be read (${disk.failure}).`, "name the server's folder with --data-dir"),
     ],
-    ["permissions", rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : null)],
+    [
+      "permissions",
+      rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : null, warnings),
+    ],
     ["key", rules.judgeKey(key, store)],
     ["schema", "value" in store ? rules.judgeSchema(looked, running !== null) : badInWords(store.failure)],
     ["database", "value" in pages ? rules.judgePages(pages.value) : badInWords(pages.failure)],

@@ -91,12 +91,15 @@ export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: 
   return lastsMs < soonMs || freeBytes < 2 * floorBytes ? warning(sentence, remedy) : ok(sentence);
 }
 
-/** @param exposed sentences with "Try:"; null: there is no data directory that can be read */
-export function judgePermissions(exposed: readonly string[] | null): Found {
+/**
+ * @param exposed sentences with "Try:", the worst first; null: there is no data directory that can be read
+ * @param tolerated likewise, of what a server starts with all the same
+ */
+export function judgePermissions(exposed: readonly string[] | null, tolerated: readonly string[]): Found {
   if (exposed === null) return warning("Not checked: the data directory cannot be read.", "do what disk says");
-  const [first, ...others] = exposed;
+  const [first, ...others] = [...exposed, ...tolerated];
   if (first === undefined) return ok("The data directory and what is in it belong to one user alone.");
-  const found = badInWords(first);
+  const found: Found = { ...badInWords(first), state: exposed.length > 0 ? "bad" : "warning" };
   return others.length === 0
     ? found
     : { ...found, message: `${found.message} The same goes for ${others.length} more.` };

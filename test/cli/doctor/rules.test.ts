@@ -89,13 +89,19 @@ const rows: readonly Row[] = [
     ...(["ok", "20 GiB free at /data; the"] as const),
   ],
 
-  ["files that cannot be seen", () => rules.judgePermissions(null), "warning", "Not checked"],
-  ["closed files", () => rules.judgePermissions([]), "ok", "one user alone"],
+  ["files that cannot be seen", () => rules.judgePermissions(null, []), "warning", "Not checked"],
+  ["closed files", () => rules.judgePermissions([], []), "ok", "one user alone"],
   [
     "open files",
-    () => rules.judgePermissions(["A is open. Try: b.", "C. Try: d."]),
+    () => rules.judgePermissions(["A is open. Try: b.", "C. Try: d."], ["E. Try: f."]),
     "bad",
-    "A is open. The same goes for 1 more.",
+    "A is open. The same goes for 2 more.",
+  ],
+  [
+    "an open file that stops no server",
+    () => rules.judgePermissions([], ["E is open. Try: f."]),
+    "warning",
+    "E is open.",
   ],
 
   ["no database for the key to open", () => rules.judgeKey(null, noStore), "ok", "There is no database yet"],
