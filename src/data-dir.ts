@@ -331,7 +331,10 @@ function closeToOthers(path: string, warn: (message: string) => void): void {
   for (const name of names) closeFile(join(path, name), linkPolicyOf(name), warn);
 }
 
-/** What a start would close to others or refuse, one sentence each with what to do. Nothing is changed. */
+/**
+ * What a start would close to others or refuse, one sentence each with what to do: the secrets first, of which the master key
+ * matters most, and the folder last. Nothing is changed.
+ */
 export function findExposed(folder: string, masterKeyFile: string | null): string[] {
   const path = resolve(folder);
   const found: string[] = [];
@@ -342,7 +345,8 @@ export function findExposed(folder: string, masterKeyFile: string | null): strin
       found.push(messageOf(error));
     }
   };
-  look(() => checkPrivate(realpathSync(path), () => {}, "chmod 0700 it"));
+  if (masterKeyFile !== null) look(() => givenMasterKey(masterKeyFile, () => {}));
+  // The secrets are the first of our own files.
   for (const name of [...ownFiles, ...databaseFiles]) {
     const file = join(path, name);
     const policy = linkPolicyOf(name);
@@ -351,12 +355,14 @@ export function findExposed(folder: string, masterKeyFile: string | null): strin
     const followed = isLink && policy === "followed" && existsSync(file) ? realpathSync(file) : file;
     look(() => checkPrivate(followed, () => {}, remediesOfExposed[name] ?? "chmod 0600 it"));
   }
-  if (masterKeyFile !== null) look(() => givenMasterKey(masterKeyFile, () => {}));
+  look(() => checkPrivate(realpathSync(path), () => {}, "chmod 0700 it"));
   return found;
 }
 
+const masterKeyReplacement = "postrider rotate-key";
+
 const remediesOfExposed: Readonly<Record<string, string>> = {
-  [ownMasterKeyFile]: "chmod 0600 it, and postrider rotate-key where others may have read it",
+  [ownMasterKeyFile]: `chmod 0600 it, and ${masterKeyReplacement} where others may have read it`,
   [operatorTokenFile]: "chmod 0600 it, and postrider operator rotate-token where others may have read it",
 };
 
@@ -462,7 +468,7 @@ function ownMasterKey(path: string): Buffer {
 export function givenMasterKey(path: string, warn: (message: string) => void): Buffer {
   const name = "POSTRIDER_MASTER_KEY_FILE";
   return (
-    parseMasterKey(readGiven({ name, path, isSecret: true, warn }).trim()) ??
+    parseMasterKey(readGiven({ name, path, isSecret: true, warn, replacement: masterKeyReplacement }).trim()) ??
     refuse(
       `${name} names a file that does not contain 64 hexadecimal digits: ${path}. Try: the master-key of the server that the database is from; a new key is the output of openssl rand -hex 32.`,
     )

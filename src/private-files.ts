@@ -86,6 +86,8 @@ export interface GivenFile {
   path: string;
   /** Nobody else may read its contents. */
   isSecret: boolean;
+  /** What to do where others may have read a secret. @default "replace the secret" */
+  replacement?: string;
   warn(message: string): void;
 }
 
@@ -96,12 +98,13 @@ export interface GivenFile {
  *
  * @throws StartupError with what to do
  */
-export function readGiven({ name, path, isSecret, warn }: GivenFile): string {
+export function readGiven(given: GivenFile): string {
+  const { name, path } = given;
   try {
     const file = openSync(path, O_RDONLY);
     try {
       const found = fstatSync(file);
-      if (hasOwners && found.isFile()) judgeGiven(`${name} names a file that`, path, found, isSecret, warn);
+      if (hasOwners && found.isFile()) judgeGiven(given, found);
       return readFileSync(file, "utf8");
     } finally {
       closeSync(file);
@@ -127,14 +130,9 @@ export function exposureOf(name: string, path: string): string | null {
   );
 }
 
-function judgeGiven(
-  subject: string,
-  path: string,
-  found: Stats,
-  isSecret: boolean,
-  warn: (message: string) => void,
-): void {
+function judgeGiven({ name, path, isSecret, replacement = "replace the secret", warn }: GivenFile, found: Stats): void {
   const { uid, mode } = found;
+  const subject = `${name} names a file that`;
   const isRoots = uid === 0 && process.getuid?.() !== 0;
   if (!isRoots) judgeOwner(path, found, warn, "run the program as that user, or take ownership with chown");
   const where = `${path} (mode ${octal(mode)})`;
@@ -144,7 +142,7 @@ function judgeGiven(
   if (!isSecret || (mode & (isRoots ? readByAll : forOthers)) === 0) return;
   const words = `${subject} is accessible to other users: ${where}`;
   if (uid === process.getuid?.() && !isReadOnly(path)) {
-    throw new StartupError(`${words}. Try: chmod 0600 it, and replace the secret where others may have read it.`);
+    throw new StartupError(`${words}. Try: chmod 0600 it, and ${replacement} where others may have read it.`);
   }
   warn(`${words}. Try: mode 0400 where it is mounted.`);
 }

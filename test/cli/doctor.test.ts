@@ -1,6 +1,16 @@
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
@@ -180,6 +190,30 @@ describe("postrider doctor without a server", () => {
   test("warns of a public address without TLS", async () => {
     const { of } = await doctor(folder, { POSTRIDER_PUBLIC_URL: "http://relay.example.com" });
     expect(of("certificate")).toMatchObject({ state: "warning", message: expect.stringContaining("without TLS") });
+  });
+
+  test("names the worst of what others can read", async () => {
+    for (const name of [databaseFile, "server.json", "operator-token", "master-key"]) {
+      writeFileSync(join(folder, name), "", { flag: "a" });
+      chmodSync(join(folder, name), 0o644);
+    }
+    chmodSync(folder, 0o755);
+    expect((await doctor(folder)).of("permissions")).toEqual({
+      check: "permissions",
+      state: "bad",
+      message: `${join(folder, "master-key")} is accessible to other users (mode 0644). The same goes for 4 more.`,
+      remedy: "chmod 0600 it, and postrider rotate-key where others may have read it",
+    });
+  });
+
+  test("names a master key elsewhere that others can read, and how to replace it", async () => {
+    const elsewhere = join(folder, "key-elsewhere");
+    renameSync(join(folder, "master-key"), elsewhere);
+    chmodSync(elsewhere, 0o640);
+    expect((await doctor(folder, { POSTRIDER_MASTER_KEY_FILE: elsewhere })).of("permissions")).toMatchObject({
+      ...{ state: "bad", message: expect.stringContaining(elsewhere) },
+      remedy: "chmod 0600 it, and postrider rotate-key where others may have read it",
+    });
   });
 
   test("warns of a TLS key that everyone can read", async () => {
