@@ -264,11 +264,28 @@ describe("postrider backup", () => {
     const restored = join(folder, "keyless");
     expect((await run(["restore", file, "--data-dir", restored])).out).toContain("needs POSTRIDER_MASTER_KEY_FILE");
     expect(existsSync(join(restored, "master-key"))).toBe(false);
-    writeFileSync(env.POSTRIDER_MASTER_KEY_FILE, "0".repeat(64));
+  });
+
+  test("names the key from before a rotation where that may open it", async () => {
+    const key = join(folder, "rotated-key");
+    const env = { POSTRIDER_MASTER_KEY_FILE: key };
+    copyFileSync(join(dataDir, "master-key"), key);
+    const file = join(folder, "rotated.tar.zst");
+    await world.backUp(file, env);
+    writeFileSync(key, "0".repeat(64));
+    const restored = ["restore", file, "--data-dir", join(folder, "rotated")];
+    const words = `${file} does not open with ${key}, and its own master key was kept elsewhere. Try: POSTRIDER_MASTER_KEY_FILE`;
     expect(await run(["backup", "verify", file], env)).toMatchObject({
-      code: 1,
-      out: expect.stringContaining("the master key does not open"),
+      ...{ code: 1, out: `${words} with the key that the server had when the backup was made.` },
     });
+    copyFileSync(join(dataDir, "master-key"), `${key}.before`);
+    const before = `${words}=${key}.before, the key from before the last rotation.`;
+    expect(await run(["backup", "verify", file], env)).toMatchObject({ code: 1, out: before });
+    expect(await run(restored, env)).toMatchObject({ code: 1, err: `postrider: ${before}` });
+    expect(JSON.parse((await run(["backup", "verify", file, "--json"], env)).out)).toMatchObject({
+      ...{ verified: false, faults: ["the master key does not open what is sealed in the database"] },
+    });
+    expect((await run(restored, { POSTRIDER_MASTER_KEY_FILE: `${key}.before` })).code).toBe(0);
   });
 
   test("leaves nothing on a disk that is full", async () => {

@@ -12,6 +12,7 @@ import { nearest } from "../../lib/nearest.ts";
 import { formatBytes } from "../bytes.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
+import { faultsText } from "./faults.ts";
 import {
   contentsOf,
   dirFlag,
@@ -23,7 +24,6 @@ import {
   usualPlace,
 } from "./options.ts";
 import { tellServer } from "./tell-server.ts";
-import { faultsText } from "./verify.ts";
 
 export const backupCommand: Command = {
   words: ["backup"],

@@ -6,6 +6,7 @@ import { pausable } from "../../domain/pauses.ts";
 import { formatBytes } from "../bytes.ts";
 import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
+import { notOpened } from "./faults.ts";
 import {
   contentsOf,
   findBackup,
@@ -63,7 +64,8 @@ server starts paused, until postrider resume. With --pending fail they fail as i
       io.progress("");
       if (faults.length > 0) {
         throw new StartupError(
-          `${from} cannot be relied on: ${faults.join("; ")}. Try: ${instead}; nothing was restored.`,
+          notOpened(from, { faults, manifest }, config.masterKeyFile) ??
+            `${from} cannot be relied on: ${faults.join("; ")}. Try: ${instead}; nothing was restored.`,
         );
       }
       folder.finish([...secrets, databaseEntry], {

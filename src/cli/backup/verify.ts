@@ -4,6 +4,7 @@ import { systemClock as clock } from "../../lib/clock.ts";
 import { formatBytes } from "../bytes.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { exitCode, signalExitCode } from "../io.ts";
+import { faultsText, notOpened } from "./faults.ts";
 import {
   contentsOf,
   dirFlag,
@@ -57,7 +58,7 @@ the master key opens it. Exit code 0: it can be restored.`,
         return faults.length === 0 ? exitCode.ok : exitCode.failed;
       }
       if (faults.length > 0) {
-        io.out(faultsText(from, faults, instead));
+        io.out(notOpened(from, { faults, manifest }, config.masterKeyFile) ?? faultsText(from, faults, instead));
         return exitCode.failed;
       }
       io.out(`${from} is whole: of ${manifest.createdAt}, with ${contentsOf(manifest)}, ${pendingIn(manifest)}.`);
@@ -73,10 +74,3 @@ the master key opens it. Exit code 0: it can be restored.`,
     }
   },
 };
-
-export const faultsText = (from: string, faults: readonly string[], instead = "an earlier backup"): string =>
-  [
-    `${from} cannot be relied on:`,
-    ...faults.map((fault) => `  ${fault}`),
-    `Try: ${instead}, and make a new one soon.`,
-  ].join("\n");

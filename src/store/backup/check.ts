@@ -18,6 +18,9 @@ export interface CopyCheck {
   readonly isEarlier: boolean;
 }
 
+/** The fault of a database that none of the given master keys opens. */
+export const wrongKey = "the master key does not open what is sealed in the database";
+
 /** Of what is wrong in the same way many times. */
 const mostTold = 5;
 
@@ -80,6 +83,6 @@ function faultsOfKeys(client: Database, [first, ...others]: readonly Uint8Array[
     return [];
   } catch (error) {
     if (!(error instanceof StartupError)) throw error;
-    return ["the master key does not open what is sealed in the database"];
+    return [wrongKey];
   }
 }
