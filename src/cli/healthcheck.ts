@@ -1,6 +1,6 @@
 import { readValues } from "../config.ts";
 import { StartupError } from "../domain/errors.ts";
-import { messageOf } from "../lib/error-message.ts";
+import { codeOf, messageOf } from "../lib/error-message.ts";
 import { type Command, settingFlags } from "./command.ts";
 import { type Answer, call } from "./http-client.ts";
 import { exitCode } from "./io.ts";
@@ -52,6 +52,12 @@ async function ask(url: string): Promise<Answer> {
   try {
     return await call(url, { withinMs: patienceMs });
   } catch (error) {
+    if (url.startsWith("http:") && codeOf(error) === "ECONNRESET") {
+      throw new StartupError(
+        `${url} closes the connection, as a server with TLS does. ` +
+          "Try: give this command the settings that the server has, with POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY.",
+      );
+    }
     throw new StartupError(
       `${url} does not answer (${messageOf(error)}). ` +
         "Try: start the server, or give this command the settings that the server has.",

@@ -1,6 +1,9 @@
 import { afterAll, expect, test } from "bun:test";
+import { once } from "node:events";
+import net from "node:net";
 import { type Account, withAccount } from "../../src/cli/client/account.ts";
 import { closedPort, createTravelClock } from "../support/api-server.ts";
+import { createSelfSigned } from "../support/certificates.ts";
 import { type Receiver, type ReceiverOptions, startReceiver } from "../support/receiver.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 
@@ -39,6 +42,28 @@ test("a server that is away is waited for half a minute", async () => {
     message: `${url} cannot be reached (connection refused); gave up after 30 s. Try: --server with the address of your server.`,
   });
   expect(begun.err).toEqual([`${url} cannot be reached (connection refused). Retrying for 30 s.`]);
+});
+
+test("an address of http where the server has TLS is told of at once", async () => {
+  const { cert, key } = createSelfSigned({ hosts: ["localhost"] });
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, tls: { cert, key }, fetch: () => new Response() });
+  const begun = begin(`http://127.0.0.1:${server.port}`, async () => 0);
+  await expect(begun.whenEnded()).rejects.toThrow(
+    `http://127.0.0.1:${server.port} closes the connection, and answers by https. Try: --server https://127.0.0.1:${server.port}`,
+  );
+  expect(begun.err).toEqual([]);
+  await server.stop(true);
+});
+
+test("a server that hangs up for another reason is waited for", async () => {
+  const server = net.createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as net.AddressInfo;
+  const begun = begin(`http://127.0.0.1:${port}`, async () => 0);
+  await expect(travelling(begun, begun.whenEnded())).rejects.toThrow(
+    `http://127.0.0.1:${port} cannot be reached (connection closed); gave up after 30 s.`,
+  );
+  server.close();
 });
 
 test("an answer that means not now is asked for again", async () => {

@@ -52,6 +52,14 @@ describe("postrider healthcheck", () => {
     expect((await healthcheck({}, "--port", server.port)).code).toBe(0);
   });
 
+  test("is told of TLS where the server has it and the command was not given it", async () => {
+    await using server = standIn(ready, { cert, key });
+    expect(await healthcheck({ POSTRIDER_PORT: server.port })).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/closes the connection, as a server with TLS does\. Try: .*POSTRIDER_TLS_CERT/),
+    });
+  });
+
   test("dials loopback where the server listens everywhere, by TLS whatever the certificate's name", async () => {
     await using server = standIn(ready, { cert, key });
     const { code, out } = await healthcheck({ ...isPublic, ...files, POSTRIDER_PORT: server.port });

@@ -2,6 +2,7 @@ import { isDistrust } from "../../delivery/network/no-response.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { isLoopbackHost } from "../../lib/cidr.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { codeOf } from "../../lib/error-message.ts";
 import { version } from "../../version.ts";
 import { isBeforeSending, TemporaryFailure, wordsFor } from "./failure.ts";
 
@@ -41,8 +42,8 @@ export interface ServerClient {
   readonly url: string;
   /**
    * One request and its whole answer.
-   * @throws TemporaryFailure when there is no answer; StartupError when the server's certificate is not trusted; the reason of
-   * the client's signal
+   * @throws TemporaryFailure when there is no answer; StartupError when the server's certificate is not trusted, or it answers by
+   * https only; the reason of the client's signal
    */
   call(method: string, path: string, options?: CallOptions): Promise<Reply>;
   /**
@@ -63,9 +64,12 @@ export interface ServerClientOptions {
   signal: AbortSignal;
 }
 
+const tlsPatienceMs = 3_000;
+
 export function createServerClient({ url, clock, signal }: ServerClientOptions): ServerClient {
   // A proxy on another machine would look for this server on its own.
   const direct = isLoopbackHost(new URL(url).hostname);
+  const secure = url.replace(/^http:/, "https:");
 
   const request = (path: string, { token, headers }: CallOptions, init: RequestInit & { signal: AbortSignal }) =>
     fetch(`${url}${path}`, {
@@ -121,6 +125,36 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
     });
   }
 
+  /**
+   * Whether the same port answers by https: a listener with TLS hangs up on a client without, at every try. Nothing secret is
+   * sent to find out.
+   */
+  async function answersByTls(): Promise<boolean> {
+    if (secure === url || new URL(url).port === "") return false;
+    const { controller, release } = createLimit();
+    const cancel = clock.after(tlsPatienceMs, () => controller.abort());
+    try {
+      const { signal } = controller;
+      await fetch(secure, {
+        signal,
+        redirect: "manual",
+        tls: { rejectUnauthorized: true },
+        ...(direct && { proxy: false }),
+      });
+      return true;
+    } catch (error) {
+      return isDistrust(error);
+    } finally {
+      cancel();
+      release();
+    }
+  }
+
+  async function reasonOf(error: unknown): Promise<unknown> {
+    if (codeOf(error) !== "ECONNRESET" || !(await answersByTls())) return translate(error);
+    return new StartupError(`${url} closes the connection, and answers by https. Try: --server ${secure}`);
+  }
+
   async function* chunksOf(response: Response, release: () => void): AsyncGenerator<Uint8Array> {
     try {
       if (response.body) yield* response.body;
@@ -147,7 +181,7 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
         const init = { method, ...(body && { body }), signal: controller.signal };
         return await readReply(await request(path, { ...options, headers }, init));
       } catch (error) {
-        throw translate(error);
+        throw await reasonOf(error);
       } finally {
         cancel();
         release();
@@ -166,7 +200,7 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
         return reply;
       } catch (error) {
         release();
-        throw translate(error);
+        throw await reasonOf(error);
       }
     },
   };
