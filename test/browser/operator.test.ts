@@ -41,7 +41,11 @@ async function seeServers(page: Page): Promise<void> {
 /** The list is asked for each 3 s; nobody waits for that here. */
 const passTime = (page: Page) => page.clock.fastForward(3_000);
 
-const signOut = (page: Page) => page.getByRole("button", { name: "Sign out" }).locator("visible=true").click();
+/** On a phone it is behind "More". */
+async function signOut(page: Page, size: Look["size"]): Promise<void> {
+  if (size === "phone") await press(page, "More");
+  await page.getByRole("button", { name: "Sign out" }).locator("visible=true").click();
+}
 
 const node = (slot: number, changes: object = {}) => ({
   slot,
@@ -81,11 +85,30 @@ describe.skipIf(noBrowser !== null)("the operator's page", () => {
     await seeText(page, new URL(server.url).host.replace("localhost", "127.0.0.1"));
     await browser.inspect(page, "operator-alone");
 
-    await signOut(page);
+    await signOut(page, size);
     await seeText(page, "You are signed out.");
     await page.reload();
     await seeHeading(page, "Operator");
     expect(await page.getByText("You are signed out.").count()).toBe(0);
+  });
+
+  test("has a bar on a phone that shows each of its places whole, and the others behind More", async () => {
+    const page = await openSignedIn("phone");
+    const bar = page.getByRole("navigation", { name: "Main" });
+    const places = bar.locator("a, button").locator("visible=true");
+    expect(await places.allInnerTexts()).toEqual(["Overview", "Accounts", "Backups", "Servers", "More"]);
+    for (const place of await places.all()) {
+      const { x = -1, width = 0 } = (await place.boundingBox()) ?? {};
+      expect([x >= 0, x + width <= 360]).toEqual([true, true]);
+    }
+    await press(page, "More");
+    const more = page.getByRole("dialog", { name: "Operator" });
+    await more.waitFor();
+    expect(await more.getByRole("link").allInnerTexts()).toEqual(["Audit", "Settings", "Payments"]);
+    await browser.inspect(page, "operator-more");
+    await more.getByRole("link", { name: "Settings" }).click();
+    await seeHeading(page, "Settings");
+    expect(await more.count()).toBe(0);
   });
 
   test("keeps its session where no script sees it, for a reload and for another tab", async () => {
