@@ -214,7 +214,7 @@ function Bars() {
         </p>
       )}
       {isView.value && (
-        <p class="bar" role="status">
+        <p class="bar breaks" role="status">
           You are looking at {account.value?.tenant_name} as the operator. Nothing can be changed.
         </p>
       )}

@@ -32,6 +32,11 @@ const newAccount = async (name: string) => {
 const operator = (method: string, path: string, body?: unknown) =>
   ask(`${server.url}/operator${path}`, method, server.operatorToken(), body);
 
+/** Runs in the page: whether nothing of it has to be scrolled sideways for. */
+const fits = (element: string) => `(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)(
+  document.querySelector("${element}"),
+)`;
+
 describe.skipIf(noBrowser !== null)("the operator's screens", () => {
   test.each(sizes)("the overview says how the server fares, on %s", async (size) => {
     const page = await open(size, "");
@@ -102,6 +107,22 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     await press(dialog, "Delete the account");
     await seeHeading(page, "Accounts");
     expect((await operator("GET", `/tenants/${id}`)).status).toBe(404);
+  });
+
+  test("an account's name without a space fits on a phone, wherever it stands", async () => {
+    const name = "x".repeat(60);
+    const { id } = await newAccount(name);
+    const page = await open("phone", `accounts/${id}`);
+    await seeHeading(page, name);
+    await browser.inspect(page, "operator-long-name");
+    await press(page, "Suspend …");
+    await page.getByRole("dialog").waitFor();
+    expect(await page.evaluate<boolean>(fits("dialog"))).toBe(true);
+    await press(page.getByRole("dialog"), "Cancel");
+    const [tab] = await Promise.all([page.context().waitForEvent("page"), press(page, "View as this account")]);
+    await seeText(tab, "Nothing can be changed.");
+    expect(await tab.evaluate<boolean>(fits("html"))).toBe(true);
+    await tab.close();
   });
 
   test("whoever views an account can press nothing that would change it, and is told why", async () => {
