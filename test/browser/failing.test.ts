@@ -105,6 +105,24 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     expect(made[0]?.filter).toMatchObject({ code: "http_status", status: 403, webhook: expect.stringMatching(/^wh_/) });
   });
 
+  test("keeps long names and names from right to left from pushing figures about, on a phone", async () => {
+    const { page, account, path, webhooks } = await openShop("phone");
+    answers.set(path, failing);
+    await account.put("/v1/tenants/webhooks", [webhooks[0], { ...webhooks[1], name: "W".repeat(200) }]);
+    await account.ingestAll([{ event_type: "طلب.جديد" }, { event_type: "refund" }]);
+    // In an isolate of its own, so that its count stays on its own side.
+    await page
+      .getByRole("region", { name: "Shop" })
+      .getByText(/\u2068طلب\.جديد\u2069 1/)
+      .waitFor();
+    const line = page.getByRole("list", { name: "Webhooks without a failure" }).getByRole("listitem");
+    const p95 = line.getByText(/· p95 [\d.]+ m?s$/);
+    await p95.waitFor();
+    expect((await p95.boundingBox())?.height).toBeLessThan(24);
+    expect((await line.getByRole("link").first().boundingBox())?.height).toBeLessThan(24);
+    await browser.inspect(page, "overview-long-name");
+  });
+
   test("asks before it replays more than a hundred events", async () => {
     const { page, account, path } = await openShop("desktop");
     answers.set(path, failing);

@@ -224,7 +224,7 @@ function typesOf(cause: Cause): string {
   // For a large cause only the newest records were examined, which does not say how many there are of each type.
   const isCounted = types.reduce((sum, { records }) => sum + records, 0) === sizeOf(cause);
   const words = types.map(
-    ({ type, records }) => `${type === null ? "no type" : showControls(type)}${isCounted ? ` ${count(records)}` : ""}`,
+    ({ type, records }) => `${type === null ? "no type" : isolated(type)}${isCounted ? ` ${count(records)}` : ""}`,
   );
   return [...words.slice(0, mostTypes), ...(words.length > mostTypes ? ["…"] : [])].join(" · ");
 }
