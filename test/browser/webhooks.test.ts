@@ -38,6 +38,11 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
       await fieldSays(page, "URL", /^The URL must start with "https:\/\/"/);
       await browser.inspect(page, "webhooks-refused");
 
+      await page.getByLabel("Name").fill("Our shop");
+      await fieldSays(page, "URL", /^The URL must start with "https:\/\/"/);
+      // What was refused is no longer there.
+      await page.getByLabel("URL").fill("https://shop.example/hook");
+      await page.locator('[aria-invalid="true"]').waitFor({ state: "detached" });
       await page.getByLabel("URL").fill(`${receiver.url}/204`);
       await page.getByLabel("URL").press("Enter");
       await seeText(page, "Webhooks saved.");

@@ -106,8 +106,14 @@ export function rebase(draft: Draft, registered: readonly Webhook[]): Draft {
 export interface Fault {
   readonly key: string;
   readonly field: "url" | "name";
+  /** What the field held when it was refused. */
+  readonly refused: string;
   readonly message: string;
 }
+
+/** The fault, while it is about this row and what its field still holds. */
+export const faultOf = (fault: Fault | null, row: DraftRow): Fault | null =>
+  fault !== null && fault.key === row.key && fault.refused === row[fault.field] ? fault : null;
 
 /**
  * The edited row, if any, whose webhook somebody else has removed since the draft was shown: to save it would register the
@@ -118,16 +124,19 @@ export function findRemoved(draft: Draft, rebased: Draft): Fault | null {
   const row = rebased.find(({ key, saved }) => saved === null && wasSaved.has(key));
   if (!row) return null;
   const message = "Somebody else has just removed this webhook. Save again to register it anew.";
-  return { key: row.key, field: "url", message };
+  return { key: row.key, field: "url", refused: row.url, message };
 }
 
 /** The row that a refusal of the list is about: the server names an entry by its position in what was sent. */
 export function findFault({ code, message, broken }: Refused, draft: Draft): Fault | null {
-  for (const [place, { key }] of keptRows(draft).entries()) {
-    if (broken?.field === `[${place}].name`) return { key, field: "name", message: `The name ${broken.rule}.` };
+  for (const [place, { key, url, name }] of keptRows(draft).entries()) {
+    if (broken?.field === `[${place}].name`) {
+      return { key, field: "name", refused: name, message: `The name ${broken.rule}.` };
+    }
     if (broken?.field !== `[${place}].webhook_url`) continue;
     // Its rule names the other webhook in the API's terms.
-    return { key, field: "url", message: code === "duplicate_webhook" ? message : `The URL ${broken.rule}.` };
+    const inWords = code === "duplicate_webhook" ? message : `The URL ${broken.rule}.`;
+    return { key, field: "url", refused: url, message: inWords };
   }
   return null;
 }

@@ -14,6 +14,7 @@ import {
   addRow,
   editRow,
   type Fault,
+  faultOf,
   findFault,
   findRemoved,
   keptRows,
@@ -144,7 +145,7 @@ export function WebhookList({
           failing={failing.find(({ id }) => id === row.saved?.id && id !== null)}
           isInbox={row.url === inboxUrl}
           isOpen={open.has(row.key)}
-          fault={refused?.fault?.key === row.key ? refused.fault : null}
+          fault={faultOf(refused?.fault ?? null, row)}
           onOpen={() => {
             setOpen(new Set([...open, row.key]));
             focusOn(`input[name="url-${row.key}"]`);

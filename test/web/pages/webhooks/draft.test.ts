@@ -4,6 +4,7 @@ import {
   changesInWords,
   type Draft,
   editRow,
+  faultOf,
   findFault,
   findRemoved,
   leavingWebhooks,
@@ -151,11 +152,28 @@ describe("a refusal of the list", () => {
   const same = refused("duplicate_webhook", "[1].webhook_url", "must not be the same URL as [0].webhook_url");
 
   test.each([
-    ["a URL", ofUrl, "new-1", "url", 'The URL must start with "https://".'],
-    ["a name", ofName, books.id, "name", "The name must have at most 200 characters."],
-    ["a URL that is there twice", same, "new-1", "url", "In words"],
-  ] as const)("is shown next to the field that it names: %s", (_, refusal, key, field, message) => {
-    expect(findFault(refusal, draft)).toEqual({ key, field, message });
+    ["a URL", ofUrl, "new-1", "url", "http://new.example", 'The URL must start with "https://".'],
+    ["a name", ofName, books.id, "name", "", "The name must have at most 200 characters."],
+    ["a URL that is there twice", same, "new-1", "url", "http://new.example", "In words"],
+  ] as const)("is shown next to the field that it names: %s", (_, refusal, key, field, held, message) => {
+    expect(findFault(refusal, draft)).toEqual({ key, field, refused: held, message });
+  });
+
+  const fault = findFault(ofUrl, draft);
+
+  test.each<[string, string, (draft: Draft) => Draft, boolean]>([
+    ["is shown while nothing is edited", "new-1", (draft) => draft, true],
+    ["stays when another field is edited", "new-1", (draft) => editRow(draft, "new-1", { name: "New" }), true],
+    [
+      "goes when its field is edited",
+      "new-1",
+      (draft) => editRow(draft, "new-1", { url: "https://new.example" }),
+      false,
+    ],
+    ["is not shown at another row", books.id, (draft) => draft, false],
+  ])("%s", (_, key, edit, isShown) => {
+    const row = edit(draft).find((one) => one.key === key);
+    expect(row && faultOf(fault, row)).toEqual(isShown ? fault : null);
   });
 
   test.each([
