@@ -125,6 +125,22 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     await tab.close();
   });
 
+  test("what is refused for good is said in a sentence, without a button to try it again", async () => {
+    const { id } = await newAccount("Secretive");
+    const page = await open("desktop", "accounts/tnope", [/^40[34]: /]);
+    const alert = (on: Page) => on.getByRole("main").getByRole("alert");
+    await alert(page).getByText("The tenant does not exist.").waitFor();
+    expect(await alert(page).getByRole("button").count()).toBe(0);
+    await browser.inspect(page, "operator-no-account");
+    await page.goto(`${server.url}/operator#accounts/${id}`);
+    const [tab] = await Promise.all([page.context().waitForEvent("page"), press(page, "View as this account")]);
+    await seeText(tab, "Nothing can be changed.");
+    await tab.goto(`${server.url}/keys`);
+    await alert(tab).getByText("The operator only looks at this account, and its secrets are not shown.").waitFor();
+    expect(await alert(tab).getByRole("button").count()).toBe(0);
+    await tab.close();
+  });
+
   test("whoever views an account can press nothing that would change it, and is told why", async () => {
     const account = await openAccount(server.url);
     const { url } = await account.get<{ url: string }>("/v1/inbox");

@@ -4,7 +4,7 @@ import { Button } from "./button.tsx";
 
 /**
  * The four states of anything read from the server: a placeholder in the shape of the content, what went wrong and a way
- * to retry, one sentence and the next step, and the content itself.
+ * to retry if that can help, one sentence and the next step, and the content itself.
  */
 export function Shown<T>({
   of,
@@ -34,12 +34,16 @@ function Trouble({
 }: {
   of: Pick<Loaded<unknown>, "error" | "reload" | "isLoading">;
 }) {
+  // Asking again would not change the answer.
+  const isFinal = error?.status === 403 || error?.status === 404;
   return (
-    <div class="trouble" role="alert">
-      <span>{error?.message}</span>
-      <Button onClick={reload} busy={isLoading}>
-        Try again
-      </Button>
+    <div class={isFinal ? "nothing" : "trouble"} role="alert">
+      <p>{error?.message}</p>
+      {!isFinal && (
+        <Button onClick={reload} busy={isLoading}>
+          Try again
+        </Button>
+      )}
     </div>
   );
 }
