@@ -140,6 +140,25 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
     expect(await chosen(page, "Event type")).toBe("order.shipped");
   });
 
+  test.each(["desktop", "phone"] as const)(
+    "says what of its address it does not apply, and replays nothing until that is removed, on a %s",
+    async (size) => {
+      const account = await openAccount(server.url);
+      await account.setWebhooks({ webhook_url: hook, name: "Orders" });
+      const id = await account.ingest({ answer: 404 });
+      const page = await openEvents(account, { size }, "?state=bogus&from=banana&type=");
+      await seeIds(page, [id]);
+      await see(page.getByText("This part of the address is not applied: state=bogus, from=banana."));
+      const replay = page.getByRole("button", { name: /^Replay / });
+      expect(await replay.count()).toBe(0);
+      await browser.inspect(page, "events-not-applied");
+      await page.getByRole("link", { name: "Remove it" }).click();
+      await see(replay);
+      expect(await page.getByText("not applied").count()).toBe(0);
+      expect(new URL(page.url()).search).toBe("");
+    },
+  );
+
   test("says how far a search looked, and goes on from there", async () => {
     const account = await openAccount(server.url);
     const [early, late] = [await account.ingest({ note: "needle" }), await account.ingest({ note: "needle" })];

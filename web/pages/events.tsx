@@ -3,6 +3,7 @@ import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
 import type { EventRecord, Webhook } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
+import { showControls } from "../format/controls.ts";
 import { exactTimeWithZone } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Icon } from "../parts/icon.tsx";
@@ -18,7 +19,7 @@ import { webhookInWords } from "./events/chips.ts";
 import { copyCurl } from "./events/event-curl.ts";
 import { useEventList } from "./events/event-list.ts";
 import "./events.css";
-import { choose, type Filter, isChoosing, readFilter, urlOf } from "./events/filter.ts";
+import { choose, droppedOf, type Filter, isChoosing, readFilter, urlOf } from "./events/filter.ts";
 import { Filters } from "./events/filters.tsx";
 import { findList, openFrom, useHistoryEntry, useReturn } from "./events/left-lists.ts";
 import { useNews } from "./events/news.ts";
@@ -46,6 +47,7 @@ interface Asked {
 export function EventsPage() {
   const { query, url, route } = useLocation();
   const filter = readFilter(query);
+  const dropped = droppedOf(query);
   const entry = useHistoryEntry(url);
   const list = useEventList(filter, entry);
   const webhooks = useLoaded("webhooks", readWebhooks);
@@ -113,7 +115,7 @@ export function EventsPage() {
               </Button>
             )}
           </div>
-          {data && (
+          {data && dropped.length === 0 && (
             <ReplayListed filter={filter} listed={{ ...data, records: list.records }} webhooks={webhooks.data} />
           )}
         </PageHead>
@@ -125,6 +127,12 @@ export function EventsPage() {
         />
       </div>
       <Replaying listUrl={urlOf(filter)} onOver={list.loadNewest} />
+      {dropped.length > 0 && (
+        <p class="notice warn breaks">
+          This part of the address is not applied: <bdi>{showControls(dropped.join(", "))}</bdi>.{" "}
+          <a href={urlOf(filter)}>Remove it</a> to replay what is listed.
+        </p>
+      )}
       {replayable !== null && (
         <p class="notice">
           This webhook was removed, so nothing can be replayed to it. <a href={replayable}>See all that failed</a> to

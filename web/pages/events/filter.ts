@@ -58,7 +58,7 @@ const stateOf = new Map<string, StateChoice>(
   ]),
 );
 
-/** Reads the query of the page and ignores what it does not understand. */
+/** Reads the query of the page, without what `droppedOf` names. */
 export function readFilter(query: Readonly<Record<string, string>>): Filter {
   const from = isoOrNothing(query.from);
   const to = isoOrNothing(query.to);
@@ -81,6 +81,18 @@ export function readFilter(query: Readonly<Record<string, string>>): Filter {
     page: Number.isSafeInteger(page) && page > 0 ? page : 1,
     until: isoOrNothing(query.until),
   };
+}
+
+/** What the query asks for and the filter lacks, as it is in the URL: the list is wider than somebody meant it to be. */
+export function droppedOf(query: Readonly<Record<string, string>>): string[] {
+  const kept = new URLSearchParams(urlOf(readFilter(query)).split("?")[1]);
+  const isDropped = (name: string, value: string) =>
+    value.trim() !== "" &&
+    !kept.has(name) &&
+    // A page narrows nothing, and a status says more than the code it comes with.
+    name !== "page" &&
+    !(name === "code" && isFailureCode(value));
+  return Object.entries(query).flatMap(([name, value]) => (isDropped(name, value) ? [`${name}=${value}`] : []));
 }
 
 export const isStatus = (text: string): boolean => /^[1-5]\d\d$/.test(text);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import {
   canGrow,
   choose,
+  droppedOf,
   type Filter,
   isChoosing,
   everything as nothing,
@@ -14,7 +15,8 @@ const now = Date.UTC(2026, 2, 1, 12);
 const noon = "2026-03-01T12:00:00.000Z";
 const morning = "2026-03-01T08:00:00.000Z";
 
-const read = (url: string) => readFilter(Object.fromEntries(new URL(url, "http://x").searchParams));
+const queryOf = (url: string) => Object.fromEntries(new URL(url, "http://x").searchParams);
+const read = (url: string) => readFilter(queryOf(url));
 
 describe("the filter of the list", () => {
   test.each<[string, Partial<Filter>]>([
@@ -48,6 +50,21 @@ describe("the filter of the list", () => {
     ["to=2026-13-01T08:00:00Z", ""],
   ])("understands ?%s as ?%s", (given, meant) => {
     expect(urlOf(read(`/events?${given}`))).toBe(meant === "" ? "/events" : `/events?${meant}`);
+  });
+
+  test.each<[string, string[]]>([
+    ["", []],
+    ["state=PENDING&type=a&webhook=wh_1&status=404&q=ada&replay=rpl_1&time=1h&page=2", []],
+    [`code=timeout&from=${morning}&to=${noon}&until=${noon}`, []],
+    ["state=&code=&q=%20&page=-1", []],
+    ["code=http_status&status=404", []],
+    ["state=bogus&type=a", ["state=bogus"]],
+    ["code=bad_luck&status=99", ["code=bad_luck", "status=99"]],
+    ["from=banana&time=century&until=soon", ["from=banana", "time=century", "until=soon"]],
+    ["time=1h&from=2026-03-01T08:00Z", ["from=2026-03-01T08:00Z"]],
+    ["stat=failed", ["stat=failed"]],
+  ])("?%s leaves out %j", (given, dropped) => {
+    expect(droppedOf(queryOf(`/events?${given}`))).toEqual(dropped);
   });
 
   test("begins at the newest of its first page when something else is chosen", () => {
