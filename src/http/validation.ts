@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { type DomainError, invalid, invalidField } from "../domain/errors.ts";
-import { nearest } from "../lib/nearest.ts";
+import { nearest, nearestAmong } from "../lib/nearest.ts";
 import type { Schema } from "./endpoint.ts";
 
 /**
@@ -52,9 +52,39 @@ const anyObject = v.custom<Record<string, unknown>>(
   "must be a JSON object",
 );
 
-/** An object. Fields that are not among the entries are ignored. */
-export const jsonObject = <const Entries extends v.ObjectEntries>(entries: Entries) =>
-  v.pipe(anyObject, v.object(entries));
+/**
+ * An object. Of the fields that are not among the entries, those that are nearly one of them are refused, because a setting that
+ * is misspelt would go unnoticed; the others are ignored.
+ * @param returned fields of the responses that are nearly one of them too: clients send back what they have read
+ */
+export const jsonObject = <const Entries extends v.ObjectEntries>(
+  entries: Entries,
+  returned: readonly string[] = [],
+) => {
+  const names = Object.keys(entries);
+  const nearestField = nearestAmong(names);
+  return v.pipe(
+    anyObject,
+    v.looseObject(entries),
+    // Only once the known fields are valid: that one is missing is the clearer error.
+    v.rawTransform<Record<string, unknown>, v.InferOutput<v.ObjectSchema<Entries, undefined>>>(
+      ({ dataset: { value }, addIssue, NEVER }) => {
+        const others = Object.keys(value).filter((name) => !names.includes(name) && !returned.includes(name));
+        for (const key of others.slice(0, mostUnknownFields)) {
+          const meant = nearestField(shownName(key));
+          if (meant === null) continue;
+          const message = `is not a field of this request; perhaps ${meant} is meant`;
+          addIssue({ message, path: [{ type: "object", origin: "key", input: value, key, value: value[key] }] });
+          return NEVER;
+        }
+        return Object.fromEntries(names.flatMap((name) => (name in value ? [[name, value[name]]] : []))) as never;
+      },
+    ),
+  );
+};
+
+/** Those that are looked at in an object. It takes microseconds each, and a body may consist of nothing else. */
+const mostUnknownFields = 20;
 
 /** An object that may have no other fields, because one that was meant as a filter would go unnoticed. */
 export const closedObject = <const Entries extends v.ObjectEntries>(entries: Entries) =>

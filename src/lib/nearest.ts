@@ -12,6 +12,36 @@ export function nearest(given: string, candidates: readonly string[]): string | 
   return isShort || distance <= Math.max(1, Math.floor(candidate.length / 3)) ? candidate : null;
 }
 
+/**
+ * Tells which of the names an unknown one most likely meant, which may also be spelt otherwise (`rateLimit`), lack whole words
+ * (`grace_period`, `types`) or go on with more (`rate_limit_per_second`). With words before it (`max_events`, beside `events`)
+ * it is another name. Null when none is close.
+ */
+export function nearestAmong(names: readonly string[]): (given: string) => string | null {
+  const spelt = names.map(wordsOf);
+  const joined = spelt.map(joinedWords);
+  return (given) => {
+    const words = wordsOf(given);
+    const isAlike = (name: string) =>
+      name.startsWith(`${words}_`) || name.endsWith(`_${words}`) || words.startsWith(`${name}_`);
+    // A name of another length is no typo, and not worth the time.
+    const mayBeTypo = (name: string) =>
+      Math.abs(name.length - words.length) <= Math.max(2, name.length / 3) && !words.endsWith(`_${name}`);
+    const meant =
+      spelt[joined.indexOf(joinedWords(words))] ?? spelt.find(isAlike) ?? nearest(words, spelt.filter(mayBeTypo));
+    return names.find((_, i) => spelt[i] === meant) ?? null;
+  };
+}
+
+/** `rateLimit`, `Rate-Limit` → `rate_limit`. */
+const wordsOf = (name: string) =>
+  name
+    .replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_")
+    .replace(/[-_ ]+/g, "_")
+    .toLowerCase();
+
+const joinedWords = (words: string) => words.replaceAll("_", "");
+
 /** Fewest insertions, deletions, replacements and swaps of neighbours (optimal string alignment) from one to the other. */
 export function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];

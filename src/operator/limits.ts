@@ -39,13 +39,16 @@ const kept = {
   storage_bytes: limitWith(largestLimits.storage_bytes, "or null for any number"),
 };
 
-export const setLimitsBody = jsonObject({
-  events_per_month: v.optional(v.nullable(limits.events_per_month)),
-  webhooks: v.optional(v.nullable(limits.webhooks)),
-  retention_days: v.optional(v.nullable(kept.retention_days)),
-  retention_payloads_days: v.optional(v.nullable(kept.retention_payloads_days)),
-  storage_bytes: v.optional(v.nullable(kept.storage_bytes)),
-});
+export const setLimitsBody = jsonObject(
+  {
+    events_per_month: v.optional(v.nullable(limits.events_per_month)),
+    webhooks: v.optional(v.nullable(limits.webhooks)),
+    retention_days: v.optional(v.nullable(kept.retention_days)),
+    retention_payloads_days: v.optional(v.nullable(kept.retention_payloads_days)),
+    storage_bytes: v.optional(v.nullable(kept.storage_bytes)),
+  },
+  ["events_this_month"],
+);
 
 export const setLimitsExample = {
   ...{ events_per_month: 250_000, webhooks: 10 },

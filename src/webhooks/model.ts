@@ -79,26 +79,29 @@ const headers = v.pipe(
 );
 
 /** Specification, "Webhook entry", the input form. The URL itself is checked by `checkWebhooks`. */
-const webhookEntry = jsonObject({
-  webhook_url: v.pipe(
-    v.string("must be a string"),
-    v.description("An absolute https URL with a public host, at most 2,048 characters."),
-  ),
-  name: v.optional(
-    v.pipe(
+const webhookEntry = jsonObject(
+  {
+    webhook_url: v.pipe(
       v.string("must be a string"),
-      v.maxLength(200, "must have at most 200 characters"),
-      v.description("A label. If left out, it becomes empty, even for a URL that stays."),
+      v.description("An absolute https URL with a public host, at most 2,048 characters."),
     ),
-    "",
-  ),
-  event_types: v.optional(eventTypes),
-  paused: v.optional(paused),
-  rate_limit: v.optional(rateLimit),
-  max_concurrency: v.optional(maxConcurrency),
-  headers: v.optional(headers),
-  ordered: v.optional(ordered),
-});
+    name: v.optional(
+      v.pipe(
+        v.string("must be a string"),
+        v.maxLength(200, "must have at most 200 characters"),
+        v.description("A label. If left out, it becomes empty, even for a URL that stays."),
+      ),
+      "",
+    ),
+    event_types: v.optional(eventTypes),
+    paused: v.optional(paused),
+    rate_limit: v.optional(rateLimit),
+    max_concurrency: v.optional(maxConcurrency),
+    headers: v.optional(headers),
+    ordered: v.optional(ordered),
+  },
+  ["url"],
+);
 
 export const webhookEntries = v.array(webhookEntry, "must be an array of webhooks");
 

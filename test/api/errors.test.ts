@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import * as v from "valibot";
 import { invalidField } from "../../src/domain/errors.ts";
+import type { Schema } from "../../src/http/endpoint.ts";
 import { errorResponse } from "../../src/http/errors.ts";
 import { type Hooks, ingestOne, rawRequest, startHooks } from "../support/api-server.ts";
 import type { Answer, TestAccount } from "../support/test-app.ts";
@@ -344,6 +346,59 @@ describe("order of judgement (rules, section 3)", () => {
       const { status, headers } = await change(call);
       expect([status, Number(headers.get("Retry-After")) > 0]).toEqual([429, true]);
     }
+  });
+});
+
+describe("a field that is nearly one of the request's", () => {
+  const webhook = { webhook_url: "https://example.com/hook" };
+  const rows: [method: "POST" | "PUT", path: string, body: unknown, field: string, meant: string][] = [
+    ["POST", "/v1/tenants/api-keys/rotate", { grace_period: 60 }, "grace_period", "grace_period_seconds"],
+    ["POST", "/v1/tenants/signing-keys/rotate", { activateAfter: 60 }, "activateAfter", "activate_after_seconds"],
+    ["PUT", "/v1/tenants/webhooks", [webhook, { ...webhook, eventTypes: [] }], "[1].eventTypes", "event_types"],
+    ["PUT", "/v1/tenants/webhooks", [{ ...webhook, "rate-limit": 5 }], "[0].rate-limit", "rate_limit"],
+    ["PUT", "/v1/tenants/webhooks", [{ ...webhook, orderd: true }], "[0].orderd", "ordered"],
+    ["PUT", "/v1/tenants/webhooks", [{ ...webhook, types: ["order.*"] }], "[0].types", "event_types"],
+    ["PUT", "/v1/inbox/answer", { statuss: 503 }, "statuss", "status"],
+    ["PUT", "/v1/inbox/answer", { status: 503, Delay: 1 }, "Delay", "delay_ms"],
+    ["POST", "/v1/tenants", { Tier: "pro" }, "Tier", "tier"],
+    ["POST", "/v1/tenants", { webhooks: [{ ...webhook, pause: true }] }, "webhooks[0].pause", "paused"],
+    ["POST", "/v1/tenants/upgrade", { tier: "pro", mail: "a@example.com" }, "mail", "email"],
+    ["POST", "/v1/tenants/auth/logout", { al: true }, "al", "all"],
+  ];
+  test.each(rows)("is refused: %s %s %j", async (method, path, body, field, meant) => {
+    const { jwt: token } = ada;
+    const keys = (await ada.get("/v1/tenants/api-keys")).body;
+    const answer = await send(method, path, { token, body: JSON.stringify(body) });
+    expect({ status: answer.status, body: answer.body }).toEqual({
+      status: 400,
+      body: { message: `${field} is not a field of this request; perhaps ${meant} is meant.`, code: "invalid_request" },
+    });
+    expect(answer.headers.get("error-field")).toBe(field);
+    expect((await ada.get("/v1/tenants/api-keys")).body).toEqual(keys);
+  });
+
+  test("is not looked for behind many that are not", async () => {
+    const others = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`other_${i}`, i]));
+    const body = (fields: object) => JSON.stringify({ ...fields, statuss: 503 });
+    expect((await send("PUT", "/v1/inbox/answer", { token: ada.jwt, body: body(others) })).status).toBe(200);
+  });
+
+  test("is never a field of the examples, or one that a response of the same kind has", () => {
+    const endpoints = server().app.endpoints.filter(({ path }) => path !== "/v1/about"); // which is no account's
+    const taking = endpoints.filter(({ body, path }) => typeof body === "object" && !path.includes("/replays"));
+    expect(taking.length).toBeGreaterThan(15);
+    const refused = taking.flatMap(({ method, path, tag, body, bodyExample = {} }) => {
+      const examples = endpoints
+        .filter((other) => other.tag === tag)
+        .flatMap(({ responses }) => Object.values(responses));
+      const returned = examples.flatMap(({ example }) => (Array.isArray(example) ? example : [example]));
+      const entries = Array.isArray(bodyExample) ? bodyExample : [bodyExample];
+      const sent = entries.map((entry) => ({ ...Object.assign({}, ...returned), ...entry }));
+      const { issues = [] } = v.safeParse(body as Schema, Array.isArray(bodyExample) ? sent : sent[0]);
+      const misspelt = issues.filter(({ message }) => message.startsWith("is not a field"));
+      return misspelt.map(({ message, path: at }) => `${method} ${path}: ${at?.at(-1)?.key} ${message}`);
+    });
+    expect(refused).toEqual([]);
   });
 });
 
