@@ -77,7 +77,40 @@ describe("replay event", () => {
     const { code, out } = await run(account, `replay event ${await ingestOne(account)}`);
     expect({ code, out }).toEqual({
       code: 1,
-      out: summary("completed: 1 event; 0 delivered, 1 skipped, as no webhook is left for them"),
+      out: summary("completed: 1 event; 0 delivered, 1 skipped, as no enabled webhook takes them"),
+    });
+  });
+
+  test("names the webhook that is disabled, and what enables it", async () => {
+    const { account, hook } = await failing(3);
+    hook.answer = 410;
+    await run(account, "replay failed");
+    hook.answer = 200;
+    const [{ id }] = (await account.get("/v1/tenants/webhooks")).body;
+    const hint = `Webhook ${id} is disabled. Try: postrider webhooks enable ${id}`;
+    expect((await run(account, "replay failed --preview")).out).toBe("3 events match.");
+    const { code, out, err } = await run(account, `replay failed --webhook ${id}`);
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: summary("completed: 3 events; 0 delivered, 3 skipped, as no enabled webhook takes them"),
+    });
+    expect(err.at(-1)).toBe(hint);
+    const [replay] = await replaysOf(account);
+    expect((await run(account, `replay show ${replay.id}`)).err).toEqual([hint]);
+    expect((await run(account, `webhooks enable ${id}`)).code).toBe(0);
+    expect((await run(account, "replay failed")).out).toEqual(summary("completed: 3 events; 3 delivered"));
+  });
+
+  test("says how many events no webhook takes", async () => {
+    const account = await app.account();
+    const { url } = hooks.hook(200);
+    await account.put("/v1/tenants/webhooks", [{ webhook_url: url, event_types: ["order.paid"] }]);
+    await settled(account, await ingestOne(account, { event_type: "order.paid" }));
+    await ingestOne(account, { event_type: "order.made" });
+    expect(await run(account, "replay all")).toMatchObject({
+      code: 0,
+      out: summary("completed: 2 events; 1 delivered, 1 event that no webhook takes"),
+      err: [expect.anything()],
     });
   });
 
@@ -163,7 +196,7 @@ describe("replay failed", () => {
     const { account } = await failing(101);
     expect(await run(account, "replay failed --preview")).toMatchObject({
       code: 0,
-      out: "101 events would be replayed.",
+      out: "101 events match.",
     });
     expect(await run(account, "replay failed --preview --json")).toMatchObject({ code: 0, out: '{"selected":101}' });
     expect(await replaysOf(account)).toEqual([]);

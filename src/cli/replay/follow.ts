@@ -8,6 +8,7 @@ import { idInPath } from "../id-in-path.ts";
 import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createStyle } from "../style.ts";
+import { readSettings } from "../webhooks/api.ts";
 import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf } from "./progress.ts";
 
 const firstPauseMs = 200;
@@ -29,6 +30,16 @@ export async function readReplay(id: string, call: Call, account: Pick<Account, 
   throw refusalOf(account, reply, reply.status === 404 ? "postrider replay list" : undefined);
 }
 
+/** Names the disabled webhooks, which get nothing from a replay, if that may be why deliveries were skipped. */
+export async function disabledHints(
+  { skipped, payloadsErased = 0 }: ReplayRow,
+  account: Pick<Account, "call" | "callOnce" | "url">,
+): Promise<readonly string[]> {
+  if (skipped === 0 || payloadsErased > 0) return [];
+  const disabled = (await readSettings(account)).webhooks.filter(({ state }) => state === "disabled");
+  return disabled.map(({ id }) => `Webhook ${id} is disabled. Try: postrider webhooks enable ${id}`);
+}
+
 /**
  * Shows a replay's progress until it has ended, then prints how it ended. Ctrl+C stops the watching and leaves the replay
  * alone.
@@ -48,6 +59,7 @@ export async function followReplay(id: string, account: Account, { io, clock, js
         io.progress("");
         print(latest);
         if (replay.failed > 0) io.err("To see why some failed: postrider events list --state failed");
+        for (const hint of await disabledHints(replay, account)) io.err(hint);
         if (replay.superseded > 0) io.err("To see how the later replay is doing: postrider replay list");
         return hasSucceeded(replay) ? exitCode.ok : exitCode.failed;
       }

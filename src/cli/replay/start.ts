@@ -9,7 +9,7 @@ import type { Reply } from "../client/server.ts";
 import { resolveWebhook } from "../client/webhook.ts";
 import { jsonFlag } from "../command.ts";
 import { confirm } from "../confirmation.ts";
-import { count, counted } from "../count.ts";
+import { counted } from "../count.ts";
 import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
@@ -57,7 +57,7 @@ export const singleFlags: readonly Flag[] = [
 
 export const bulkFlags: readonly Flag[] = [
   ...replayFilters.map(flagOf),
-  { name: "--preview", doc: "Only count the events that would be replayed." },
+  { name: "--preview", doc: "Only count the events that match." },
   { name: "--yes", doc: `Do not ask for confirmation above ${mostUnconfirmed} events. Required without a terminal.` },
   ...commonFlags,
 ];
@@ -98,7 +98,7 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
     const preview = await countSelected(selection, account);
     const sendable = preview.selected - preview.payloadsErased;
     if (options.previewOnly || sendable === 0) {
-      io.out(json ? preview.text : wouldBe(preview));
+      io.out(json ? preview.text : matchWords(preview));
       if (!json && preview.selected === 0 && selection.kind === "failed") io.err(hintAtRetries(options));
       return exitCode.ok;
     }
@@ -113,11 +113,12 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
   return exitCode.ok;
 }
 
-function wouldBe({ selected, payloadsErased }: Preview): string {
+/** Not how many are sent: the server decides only then which webhooks take them. */
+function matchWords({ selected, payloadsErased }: Preview): string {
   if (selected === 0) return "No event matches; nothing to replay.";
-  if (payloadsErased === 0) return `${counted(selected, "event")} would be replayed.`;
-  const were = payloadsErased === 1 ? "1 payload was" : `${count(payloadsErased)} payloads were`;
-  return `${count(selected - payloadsErased)} of ${counted(selected, "event")} would be replayed; ${were} erased.`;
+  const match = `${counted(selected, "event")} ${selected === 1 ? "matches" : "match"}`;
+  if (payloadsErased === 0) return `${match}.`;
+  return `${match}; ${counted(payloadsErased, "payload")} ${payloadsErased === 1 ? "was" : "were"} erased.`;
 }
 
 /** That nothing has failed would otherwise look as if nothing were wrong. */
