@@ -105,6 +105,8 @@ export interface ClientConfig {
   readonly password: string | null;
   readonly token: string | null;
   readonly apiKey: string | null;
+  /** The login of the command line itself, not of the environment. */
+  readonly typedLogin: string | null;
 }
 
 /** Holds a password. */
@@ -253,9 +255,10 @@ export function loadClientConfig(
 ): ClientConfig {
   const { own } = withoutForeign(env);
   refuseUnknown(own);
-  return Object.fromEntries(
+  const values = Object.fromEntries(
     Object.entries(clientSettings).map(([name, definition]) => [name, give(definition, own, flags, warn).value]),
-  ) as Record<keyof typeof clientSettings, unknown> as ClientConfig;
+  ) as Record<keyof typeof clientSettings, unknown>;
+  return { ...values, typedLogin: flags.has("--login") ? values.login : null } as ClientConfig;
 }
 
 function paymentsOf(

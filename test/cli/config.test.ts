@@ -566,6 +566,7 @@ describe("the settings of clients", () => {
       password: null,
       token: null,
       apiKey: null,
+      typedLogin: null,
     });
   });
 

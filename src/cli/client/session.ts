@@ -1,5 +1,6 @@
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { plainText } from "../table.ts";
 import { refusalOf, temporaryFailureIn, textIn } from "./answer.ts";
 import { TemporaryFailure } from "./failure.ts";
 import type { Patience } from "./patience.ts";
@@ -10,6 +11,8 @@ export interface Credentials {
   readonly token: string | null;
   /** With these, a session that has ended is replaced by a new one. */
   readonly login: { readonly loginId: string; readonly password: string } | null;
+  /** The account that was typed, which a token must not overrule; null when none was. */
+  readonly typedLogin: string | null;
 }
 
 /** A session that outlives its tokens: it is renewed while possible, and begun again where there is a password. */
@@ -40,7 +43,7 @@ const renewAgainAfterMs = 60_000;
 
 /** Signs in. @throws StartupError with what to do */
 export async function openSession(
-  { token: given, login }: Credentials,
+  { token: given, login, typedLogin }: Credentials,
   { server, clock, patience }: SessionDeps,
 ): Promise<Session> {
   let current = "";
@@ -51,7 +54,7 @@ export async function openSession(
   /** @param isNew just issued: then its own times tell how long it lives, whatever this machine's clock says */
   function use(token: string, isNew: boolean): string {
     current = token;
-    const { exp, iat } = timesIn(token);
+    const { exp, iat } = claimsIn(token);
     const livesMs = (isNew ? exp - iat : exp - clock.now() / 1000) * 1000;
     if (Number.isFinite(livesMs)) renewIn(Math.max(0, livesMs - renewBeforeEndMs));
     return token;
@@ -96,6 +99,7 @@ export async function openSession(
       );
     }
     const reply = await patience(() => logIn(server, login));
+    if (given !== null) checkSuccessor(given, textIn(reply.json, "tenant_id"), login.loginId);
     return use(tokenIn(server, reply), true);
   }
 
@@ -111,6 +115,11 @@ export async function openSession(
   const me = await patience(() => withSession({ token: () => current, replace }, lookUp));
   const tenantId = textIn(me.json, "tenant_id");
   if (tenantId === null) throw refusalOf(server, me);
+  if (given !== null && typedLogin !== null && !isAccount(typedLogin, [tenantId, textIn(me.json, "email")])) {
+    throw new StartupError(
+      `POSTRIDER_TOKEN belongs to ${tenantId}, but --login names ${typedLogin}. Try: only one of the two.`,
+    );
+  }
 
   return {
     tenantId,
@@ -153,13 +162,33 @@ function tokenIn(server: ServerClient, reply: Reply): string {
   return token;
 }
 
-/** What a token says about itself, in seconds; NaN where it says nothing. Only the server can tell whether it is genuine. */
-function timesIn(token: string): { exp: number; iat: number } {
+/**
+ * What replaces a given token is a session of the same account: else a token that expires would have a script act on another.
+ * @throws StartupError
+ */
+function checkSuccessor(given: string, tenantId: string | null, loginId: string): void {
+  const { sub } = claimsIn(given);
+  if (sub !== null && sub === tenantId) return;
+  const owner = sub === null ? "does not name its account" : `belongs to ${plainText(sub)}`;
+  throw new StartupError(
+    `POSTRIDER_TOKEN is invalid or has expired, and ${owner}. Try: no POSTRIDER_TOKEN, to sign in to ${loginId}, or the token of a new login.`,
+  );
+}
+
+/** A login is a tenant id, or an e-mail in any letter case. */
+const isAccount = (login: string, names: readonly (string | null)[]) =>
+  names.some((name) => name?.toLowerCase() === login.toLowerCase());
+
+/**
+ * What a token says about itself: times in seconds, NaN where it says nothing, and its account. Only the server can tell whether
+ * it is genuine.
+ */
+function claimsIn(token: string): { exp: number; iat: number; sub: string | null } {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
-    const { exp, iat } = claims as Record<string, unknown>;
-    return { exp: Number(exp), iat: Number(iat) };
+    const { exp, iat, sub } = claims as Record<string, unknown>;
+    return { exp: Number(exp), iat: Number(iat), sub: typeof sub === "string" ? sub : null };
   } catch {
-    return { exp: Number.NaN, iat: Number.NaN };
+    return { exp: Number.NaN, iat: Number.NaN, sub: null };
   }
 }

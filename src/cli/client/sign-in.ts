@@ -24,11 +24,11 @@ names a PEM file with your own certificate authority.`;
 
 /** Who signs in, from the environment or from the user at the terminal. @throws StartupError with what to do */
 export async function readCredentials(
-  config: Pick<ClientConfig, "login" | "password" | "token">,
+  config: Pick<ClientConfig, "login" | "password" | "token" | "typedLogin">,
   io: Pick<Io, "ask" | "askSecretly">,
 ): Promise<Credentials> {
-  const { token } = config;
-  if (token !== null && (config.login === null || config.password === null)) return { token, login: null };
+  const { token, typedLogin } = config;
+  if (token !== null && (config.login === null || config.password === null)) return { token, login: null, typedLogin };
   const loginId = config.login ?? (await io.ask("Account (tenant id or e-mail): "))?.trim();
   if (!loginId) {
     throw new StartupError("No account to sign in to. Try: POSTRIDER_LOGIN=<tenant id> POSTRIDER_PASSWORD=<password>");
@@ -37,7 +37,7 @@ export async function readCredentials(
   if (!password) {
     throw new StartupError(`No password for ${loginId}. Try: POSTRIDER_PASSWORD=<password>`);
   }
-  return { token, login: { loginId, password } };
+  return { token, login: { loginId, password }, typedLogin };
 }
 
 /** Warns about a password that would travel unencrypted. */
