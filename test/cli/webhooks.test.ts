@@ -135,7 +135,14 @@ describe("webhooks add", () => {
 
   test.each([
     ["ftp://x", 'URL must start with "https://" (or "http://" before localhost or a loopback address).'],
-    ["{present}", "URL must not be the same URL as the URL of {id}. Try: postrider webhooks list"],
+    [
+      "{present}",
+      "{present} is already registered as {id}. To change it, try: the dashboard, or PUT /v1/tenants/webhooks",
+    ],
+    [
+      "{respelt}",
+      "{respelt} is already registered as {id}. To change it, try: the dashboard, or PUT /v1/tenants/webhooks",
+    ],
     ["http://localhost:9000/ --type a,b..c", "--type must be words of letters, digits, _ and - joined by dots, "],
     ["http://localhost:9000/ --type=", "--type must be words of letters, "],
     [`http://localhost:9000/ --name ${"x".repeat(201)}`, "--name must have at most 200 characters."],
@@ -143,11 +150,22 @@ describe("webhooks add", () => {
     const { url } = hooks.hook();
     const account = await withWebhooks(url);
     const [{ id }] = await settingsOf(account);
-    const line = `webhooks add ${typed}`.replace("{present}", url.replace("/hook/", "/./hook/"));
-    const { code, out, err } = await run(account, line);
+    const respelt = url.replace("/hook/", "/./hook/");
+    const filled = (text: string) => text.replace("{present}", url).replace("{respelt}", respelt).replace("{id}", id);
+    const { code, out, err } = await run(account, filled(`webhooks add ${typed}`));
     expect({ code, out, count: err.length }).toEqual({ code: 1, out: "", count: 1 });
-    expect(err[0]).toStartWith(`postrider: ${message.replace("{id}", id)}`);
+    expect(err[0]).toStartWith(`postrider: ${filled(message)}`);
     expect(await settingsOf(account)).toHaveLength(1);
+  });
+
+  test("of what an account registered that may have no more says so, not to remove it", async () => {
+    const account = await app.account();
+    const { url } = hooks.hook();
+    await register(account, `${url}?token=secret`);
+    const [{ id }] = await settingsOf(account);
+    expect((await run(account, `webhooks add ${url}?token=secret`)).err).toEqual([
+      `postrider: ${url} is already registered as ${id}. To change it, try: the dashboard, or PUT /v1/tenants/webhooks`,
+    ]);
   });
 
   test("of more than the account may have says how to make room", async () => {

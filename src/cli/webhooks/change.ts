@@ -1,4 +1,6 @@
+import { StartupError } from "../../domain/errors.ts";
 import type { Registered } from "../client/webhook.ts";
+import { webhookWords } from "../webhook-words.ts";
 
 /** How the list of webhooks changes, which the API takes only as a whole. */
 
@@ -12,10 +14,18 @@ export interface Entry {
 
 const staying = ({ url, name }: Registered): Entry => ({ webhook_url: url, name });
 
-export const withAdded = (listed: readonly Registered[], added: Entry): readonly Entry[] => [
-  ...listed.map(staying),
-  added,
-];
+/** @throws StartupError when it is registered already: the server would name places in a list, or the limit first */
+export function withAdded(listed: readonly Registered[], added: Entry): readonly Entry[] {
+  const present = listed.find(({ url }) => asParsed(url) === asParsed(added.webhook_url));
+  if (!present) return [...listed.map(staying), added];
+  const shown = webhookWords(added.webhook_url);
+  throw new StartupError(
+    `${shown} is already registered as ${present.id}. To change it, try: the dashboard, or PUT /v1/tenants/webhooks`,
+  );
+}
+
+/** As the server compares URLs: two spellings of one are the same webhook. */
+const asParsed = (url: string) => URL.parse(url)?.href ?? url;
 
 export const withoutOne = (listed: readonly Registered[], removed: Registered): readonly Entry[] =>
   listed.filter(({ id }) => id !== removed.id).map(staying);
