@@ -273,6 +273,17 @@ describe("events show", () => {
     expect(await show(second)).not.toContain(waits);
   });
 
+  test("of an event with an ordering key shows it, and the webhook that is paused", async () => {
+    const other = await app.account();
+    await register(other, { webhook_url: hooks.hook(200).url, paused: true });
+    const { eventId } = (await ingestRaw(app, other.apiKey, '{"payload":{},"ordering_key":"cust\u202e1"}')).body;
+    const { ended, out } = type(app.url, other, ["events", "show", eventId]);
+    await ended;
+    expect(out.join()).toContain("ordering key  cust?1\n");
+    expect(out.join()).toMatch(/PENDING {2}http:\S+\n {2}waits: the webhook is paused\n/);
+    expect(out.join()).not.toContain("next attempt");
+  });
+
   test("marks attempts of replays, also of records that are replaced", async () => {
     const other = await app.account();
     const [gone, stays] = [hooks.hook(410), hooks.hook(200)];

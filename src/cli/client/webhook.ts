@@ -10,6 +10,13 @@ export interface Registered {
   readonly name: string;
 }
 
+/** A webhook with its settings: the fields that are shown. */
+export interface WebhookRow extends Registered {
+  readonly state: string;
+  /** Null: every event. */
+  readonly event_types: readonly string[] | null;
+}
+
 /** What stands before a webhook on the command line. */
 type Prefix = "--webhook " | "";
 
@@ -25,6 +32,15 @@ export async function readWebhookList(
   const reply = await account.call("GET", "/v1/tenants/webhooks");
   if (reply.status !== 200) throw refusalOf(account, reply);
   return { webhooks: reply.json as readonly Registered[], etag: reply.etag };
+}
+
+/** All webhooks with all their settings, and the answer's text. */
+export async function readWebhookSettings(
+  account: Pick<Account, "call" | "url">,
+): Promise<{ text: string; webhooks: readonly WebhookRow[] }> {
+  const reply = await account.call("GET", "/v1/tenants/webhooks?expand=true");
+  if (reply.status !== 200) throw refusalOf(account, reply);
+  return { text: reply.text, webhooks: reply.json as readonly WebhookRow[] };
 }
 
 /**

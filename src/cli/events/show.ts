@@ -12,6 +12,7 @@ import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { reasonWords, webhookWords } from "../webhook-words.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
+import { readHolds, waitWords } from "./waiting.ts";
 import { answerStart, failureWords, markState } from "./words.ts";
 
 /** Attempts per page; the server's limit. */
@@ -46,7 +47,11 @@ ${signInDetails}`,
       const records = found.json as readonly EventRow[];
       const hasPayload = records.some(({ originalPayload }) => originalPayload !== null);
       const payload = hasPayload ? await readPayload(account, path) : null;
-      io.out(forPeople(account.linkTo(eventId), records, attempts, payload, io));
+      const isWaiting = records.some(({ state }) => state === "PENDING");
+      const holds = isWaiting ? await readHolds(account) : null;
+      const waits = (record: EventRow) =>
+        holds && record.state === "PENDING" ? waitWords(record, holds, found.serverTime ?? systemClock.now()) : null;
+      io.out(forPeople(account.linkTo(eventId), { records, attempts, payload, waits }, io));
       return exitCode.ok;
     });
   },
@@ -73,18 +78,22 @@ async function readPayload({ call }: Account, path: string): Promise<string | nu
   return body?.slice(body.indexOf(before) + before.length, -1) ?? null;
 }
 
-function forPeople(
-  link: string,
-  records: readonly EventRow[],
-  attempts: readonly AttemptRow[],
-  payload: string | null,
-  io: Io,
-): string {
+interface Shown {
+  readonly records: readonly EventRow[];
+  readonly attempts: readonly AttemptRow[];
+  /** Null: it is lost. */
+  readonly payload: string | null;
+  /** What a record waits for; null: for nothing. */
+  waits(record: EventRow): string | null;
+}
+
+function forPeople(link: string, { records, attempts, payload, waits }: Shown, io: Io): string {
   const style = createStyle(io);
-  const [{ eventId = "", eventType = null, ingestionTimestamp = "" } = {}] = records;
+  const [{ eventId = "", eventType = null, orderingKey, ingestionTimestamp = "" } = {}] = records;
   const head = formatPairs(
     [
       ["type", plainText(eventType ?? "–")],
+      ...(orderingKey === undefined ? [] : [["ordering key", plainText(orderingKey)] as const]),
       ["accepted", ingestionTimestamp],
       ["link", link],
     ],
@@ -94,7 +103,7 @@ function forPeople(
   const parts = [...urls].map((url) => {
     const record = records.find(({ targetWebhook }) => targetWebhook === url);
     const own = attempts.filter(({ targetWebhook }) => targetWebhook === url);
-    return deliveryPart(url, record, own, io);
+    return deliveryPart(url, record, own, record ? waits(record) : null, io);
   });
   const isErased = records.some(({ payloadErased }) => payloadErased);
   const payloadWords = isErased
@@ -106,12 +115,17 @@ function forPeople(
 }
 
 /** @param record undefined: a replay has replaced it, and only its attempts are left */
-function deliveryPart(url: string, record: EventRow | undefined, attempts: readonly AttemptRow[], io: Io): string {
+function deliveryPart(
+  url: string,
+  record: EventRow | undefined,
+  attempts: readonly AttemptRow[],
+  waiting: string | null,
+  io: Io,
+): string {
   const style = createStyle(io);
   const lines = [`${record ? markState(record.state, style) : "REPLACED"}  ${style.bold(webhookWords(url))}`];
   if (record?.errorReason) lines.push(`  ${reasonWords(record.errorReason)}`);
-  if (record?.nextAttemptAt) lines.push(`  next attempt ${record.nextAttemptAt}`);
-  if (record?.heldBack) lines.push("  waits for an earlier event with the same ordering key");
+  if (waiting !== null) lines.push(`  ${waiting}`);
   if (record?.replayGroupId) lines.push(`  replay ${plainText(record.replayGroupId)}`);
   if (record?.attemptsForgotten) {
     lines.push(style.faint(`  ${counted(record.attemptsForgotten, "earlier attempt")} no longer listed`));

@@ -4,11 +4,11 @@ import { refusalOf } from "../client/answer.ts";
 import type { Call } from "../client/call.ts";
 import { pause } from "../client/patience.ts";
 import type { Reply } from "../client/server.ts";
+import { readWebhookSettings } from "../client/webhook.ts";
 import { idInPath } from "../id-in-path.ts";
 import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createStyle } from "../style.ts";
-import { readSettings } from "../webhooks/api.ts";
 import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf } from "./progress.ts";
 
 const firstPauseMs = 200;
@@ -33,10 +33,10 @@ export async function readReplay(id: string, call: Call, account: Pick<Account, 
 /** Names the disabled webhooks, which get nothing from a replay, if that may be why deliveries were skipped. */
 export async function disabledHints(
   { skipped, payloadsErased = 0 }: ReplayRow,
-  account: Pick<Account, "call" | "callOnce" | "url">,
+  account: Pick<Account, "call" | "url">,
 ): Promise<readonly string[]> {
   if (skipped === 0 || payloadsErased > 0) return [];
-  const disabled = (await readSettings(account)).webhooks.filter(({ state }) => state === "disabled");
+  const disabled = (await readWebhookSettings(account)).webhooks.filter(({ state }) => state === "disabled");
   return disabled.map(({ id }) => `Webhook ${id} is disabled. Try: postrider webhooks enable ${id}`);
 }
 

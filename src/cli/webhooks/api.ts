@@ -3,13 +3,6 @@ import { refusalOf, textIn } from "../client/answer.ts";
 import { type Registered, readWebhookList } from "../client/webhook.ts";
 import { type Entry, inOwnWords } from "./change.ts";
 
-/** A webhook with its settings: the fields that are shown. */
-export interface WebhookRow extends Registered {
-  readonly state: string;
-  /** Null: every event. */
-  readonly event_types: readonly string[] | null;
-}
-
 /** How the latest deliveries to a webhook went. */
 export interface HealthRow {
   readonly id: string;
@@ -32,12 +25,6 @@ export interface FailureRow {
 }
 
 type Client = Pick<Account, "call" | "callOnce" | "url">;
-
-/** All webhooks with all their settings, and the answer's text. */
-export async function readSettings(account: Client): Promise<{ text: string; webhooks: readonly WebhookRow[] }> {
-  const { text, json } = await read(account, "/v1/tenants/webhooks?expand=true");
-  return { text, webhooks: json as readonly WebhookRow[] };
-}
 
 export const readHealth = async (account: Client) =>
   (await read(account, "/v1/tenants/webhooks/health")).json as readonly HealthRow[];

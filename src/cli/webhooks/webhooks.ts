@@ -4,14 +4,21 @@ import type { Flag } from "../arguments.ts";
 import { type Account, withAccount } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
-import { type Registered, readWebhooks, unknownWebhook, webhookMeant } from "../client/webhook.ts";
+import {
+  type Registered,
+  readWebhookSettings,
+  readWebhooks,
+  unknownWebhook,
+  type WebhookRow,
+  webhookMeant,
+} from "../client/webhook.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { confirm } from "../confirmation.ts";
 import type { AttemptRow } from "../events/api.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { webhookWords } from "../webhook-words.ts";
-import { changeList, readFailures, readHealth, readSettings, type WebhookRow } from "./api.ts";
+import { changeList, readFailures, readHealth } from "./api.ts";
 import { withAdded, withoutOne, withPaused } from "./change.ts";
 import { isAcknowledged, testPairs, webhookTable } from "./words.ts";
 
@@ -46,7 +53,7 @@ const verbs: readonly Verb[] = [
     summary: "List the webhooks, their states, and how the latest deliveries went",
     details: "The verb can be left out: `postrider webhooks`.",
     async run({ account, flags, io }) {
-      const { text, webhooks } = await readSettings(account);
+      const { text, webhooks } = await readWebhookSettings(account);
       if (flags.has("--json")) io.out(text);
       else {
         const [health, failures] = await Promise.all([readHealth(account), readFailures(account)]);
@@ -158,7 +165,7 @@ async function find(typed: string, account: Account): Promise<Registered> {
 
 /** What has become of the webhook that the list was changed for. */
 async function readChanged(isMeant: (webhook: WebhookRow) => boolean, account: Account): Promise<WebhookRow> {
-  const found = (await readSettings(account)).webhooks.find(isMeant);
+  const found = (await readWebhookSettings(account)).webhooks.find(isMeant);
   if (found) return found;
   throw new StartupError(
     "Somebody else has just replaced the list, without this webhook. Try: postrider webhooks list",

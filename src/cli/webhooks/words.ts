@@ -1,12 +1,13 @@
 import { serverRestored, webhookDisabled, webhookRemoved } from "../../domain/failure.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import type { WebhookRow } from "../client/webhook.ts";
 import { counted } from "../count.ts";
 import type { AttemptRow } from "../events/api.ts";
 import { answerStart, failureWords } from "../events/words.ts";
 import type { Style } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { reasonWords, webhookWords } from "../webhook-words.ts";
-import type { FailureRow, HealthRow, WebhookRow } from "./api.ts";
+import type { FailureRow, HealthRow } from "./api.ts";
 
 /** How webhooks and test deliveries read on a terminal. */
 
