@@ -191,7 +191,8 @@ function refusalOfQuota(
   // A month that has begun in the meantime only makes more room: nearly every event needs no look at the calendar.
   if (counters.eventsInMonth + events <= quota) return null;
   // By the ingestion time that the events would get: it is ahead of the clock if that was set back over the end of a month.
-  const left = quota - openMonth(counters, orderedNow).eventsInMonth;
+  // None are left of a quota that was lowered below what is used.
+  const left = Math.max(0, quota - openMonth(counters, orderedNow).eventsInMonth);
   if (events <= left) return null;
   const date = new Date(orderedNow);
   const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);

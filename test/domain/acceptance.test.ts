@@ -238,6 +238,7 @@ describe("the quota of a month (rules, section 4)", () => {
   test.each([
     [10_000, "All of the account's 10000 events"],
     [9_997, "All but 3 of the account's 10000 events"],
+    [10_050, "All of the account's 10000 events"], // the quota has been lowered
   ])("after %i events says that %s, and when to come back", (before, words) => {
     const acceptance = accept(tenantState(used(before)), submission({ types: untyped(4) }), { now, orderedNow: now });
     if (acceptance.kind !== "refused") throw new Error("It was accepted");
