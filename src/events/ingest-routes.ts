@@ -37,6 +37,15 @@ export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRo
       throw error;
     }
   }
+  /** @throws invalid when an entry has more than an event may have alone; a body that has not needs no look at each */
+  function sliceLimitedBatch(body: Uint8Array): readonly NewEvent[] {
+    const events = sliceBatch(body);
+    if (body.length <= maxBodyBytes) return events;
+    const tooLarge = events.findIndex(({ payload }) => payload.length > maxBodyBytes);
+    if (tooLarge < 0) return events;
+    throw invalidField(`events[${tooLarge}].payload`, `must be at most ${maxBodyBytes} bytes`);
+  }
+
   const onUnread = ({ tenant }: Caller<"api_key">, error: DomainError) => announceRefused(tenant.key, error, 1);
 
   return [
@@ -72,7 +81,7 @@ export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRo
         onUnread,
         responses: model.batchResponses,
       },
-      (request) => take(request, "/v1/ingest/batch", sliceBatch, answerBatch),
+      (request) => take(request, "/v1/ingest/batch", sliceLimitedBatch, answerBatch),
     ),
   ];
 }

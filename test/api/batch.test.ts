@@ -35,6 +35,10 @@ const batchOfSize = (bytes: number) => {
   return `{"events":[${events}]}`.padEnd(bytes, " ");
 };
 
+/** A batch of two events, of which the second has a payload of so many bytes. */
+const withEntryOf = (bytes: number) => `{"events":[{"payload":{}},{"payload":{"a":"${"x".repeat(bytes - 8)}"}}]}`;
+let storedBefore = 0;
+
 const refused: Record<string, [body: string, code: string]> = {
   "no events": ['{"payload":{}}', "events_required"],
   "an empty list": ['{"events":[]}', "events_empty"],
@@ -103,6 +107,20 @@ describe("the batch", () => {
         ];
       }),
     ),
+    "an entry as large as a single event may be": {
+      section: "rules 6",
+      request: ({ server: app, tenant }) => batch(app, tenant.apiKey, withEntryOf(256 * 1024)),
+      status: 202,
+    },
+    "an entry larger than that, and nothing is stored": {
+      section: "rules 6",
+      given: async ({ tenant }) => (storedBefore = await eventCount(tenant)),
+      request: ({ server: app, tenant }) => batch(app, tenant.apiKey, withEntryOf(256 * 1024 + 1)),
+      status: 400,
+      exact: true,
+      body: { message: "events[1].payload must be at most 262144 bytes.", code: "invalid_request" },
+      then: async ({ tenant }) => expect(await eventCount(tenant)).toBe(storedBefore),
+    },
     "a byte more than 5 MiB": {
       section: "rules 6",
       request: ({ server: app, tenant }) => batch(app, tenant.apiKey, batchOfSize(limit + 1)),
