@@ -9,5 +9,9 @@ const withoutQueries = (text: string): string => text.replace(/(https?:\/\/[^\s?
 export const webhookWords = (webhook: string): string =>
   webhook === "" ? "no webhook" : plainText(withoutQueries(webhook));
 
+/** Where a record goes: there may have been a webhook that does not take the event's type. */
+export const targetWords = ({ state, targetWebhook }: { state: string; targetWebhook: string }): string =>
+  targetWebhook === "" && state === "SKIPPED" ? "no webhook takes this type" : webhookWords(targetWebhook);
+
 /** Why a delivery failed, in the server's words, with URLs as `webhookWords` shows them. */
 export const reasonWords = (reason: string): string => plainText(withoutQueries(reason));

@@ -253,6 +253,17 @@ describe("events show", () => {
     expect(out.join()).toContain("FAILED  no webhook\n");
   });
 
+  test("of an event that no webhook takes says so, as the list does", async () => {
+    const other = await app.account();
+    await register(other, { webhook_url: hooks.hook(200).url, event_types: ["order.paid"] });
+    const eventId = await ingestOne(other);
+    for (const words of [["show", eventId], ["list"]]) {
+      const { ended, out } = type(app.url, other, ["events", ...words]);
+      expect(await ended).toBe(0);
+      expect(out.join()).toContain("  no webhook takes this type");
+    }
+  });
+
   test("of a delivery that is held back says what it waits for", async () => {
     const other = await app.account();
     const held = gate();

@@ -13,7 +13,7 @@ import { count, counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatTable, plainText } from "../table.ts";
-import { webhookWords } from "../webhook-words.ts";
+import { targetWords } from "../webhook-words.ts";
 import type { EventPage } from "./api.ts";
 import { failureWords, markState } from "./words.ts";
 
@@ -110,7 +110,7 @@ function forPeople(found: EventPage, given: ReadonlyMap<string, string>, io: Io)
     String(record.attempts),
     record.eventId,
     plainText(record.eventType ?? "–"),
-    webhookWords(record.targetWebhook),
+    targetWords(record),
   ]);
   const table = formatTable(columns, rows, style, (cell, column) =>
     column === stateColumn ? markState(cell, style) : cell,

@@ -10,7 +10,7 @@ import { idInPath } from "../id-in-path.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
-import { reasonWords, webhookWords } from "../webhook-words.ts";
+import { reasonWords, targetWords, webhookWords } from "../webhook-words.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
 import { readHolds, waitWords } from "./waiting.ts";
 import { answerStart, failureWords, markState } from "./words.ts";
@@ -123,7 +123,11 @@ function deliveryPart(
   io: Io,
 ): string {
   const style = createStyle(io);
-  const lines = [`${record ? markState(record.state, style) : "REPLACED"}  ${style.bold(webhookWords(url))}`];
+  const lines = [
+    record
+      ? `${markState(record.state, style)}  ${style.bold(targetWords(record))}`
+      : `REPLACED  ${style.bold(webhookWords(url))}`,
+  ];
   if (record?.errorReason) lines.push(`  ${reasonWords(record.errorReason)}`);
   if (waiting !== null) lines.push(`  ${waiting}`);
   if (record?.replayGroupId) lines.push(`  replay ${plainText(record.replayGroupId)}`);
