@@ -95,6 +95,14 @@ describe("events list", () => {
     if (expected.length === 0) expect(out).toBe("No records match.");
   });
 
+  test.each(["", " --state failed"])("of a pattern%s that is empty says that a type is none", async (state) => {
+    const { out, err } = await run(`events list --type order.*${state}`);
+    expect({ out, err }).toEqual({
+      out: "No records match.",
+      err: ["--type is one type, not a pattern. Try: a whole type, such as order.paid"],
+    });
+  });
+
   test("of failed ones that is empty says where those are that will be retried", async () => {
     const waiting = await app.account();
     const hook = hooks.hook(503);

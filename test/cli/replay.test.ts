@@ -266,6 +266,15 @@ describe("replay all", () => {
 });
 
 describe("filters", () => {
+  test.each(["failed", "all"])("replay %s of a pattern says that a type is none", async (verb) => {
+    const { account } = await failing(1);
+    expect(await run(account, `replay ${verb} --type order.*`)).toMatchObject({
+      code: 0,
+      out: "No event matches; nothing to replay.",
+      err: ["--type is one type, not a pattern. Try: a whole type, such as order.paid"],
+    });
+  });
+
   async function twoWebhooks() {
     const account = await app.account();
     await account.setTier("business");

@@ -103,6 +103,12 @@ export function spellFilters(flags: ReadonlyMap<string, string>, from: readonly 
   });
 }
 
+/** Why nothing was found, if a pattern was given, as webhooks take it; null if none was. */
+export const hintAtPattern = ({ type }: Filtering): string | null =>
+  typeof type === "string" && type.endsWith(".*")
+    ? `--type is one type, not a pattern. Try: a whole type, such as ${plainText(type.slice(0, -1))}paid`
+    : null;
+
 /** Anything but a whole number is left for the server to refuse. */
 function wholeNumberOr(text: string): string | number {
   return /^\d{1,9}$/.test(text) ? Number(text) : text;

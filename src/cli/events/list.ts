@@ -5,7 +5,7 @@ import { nearest } from "../../lib/nearest.ts";
 import type { Flag } from "../arguments.ts";
 import { withAccount } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
-import { type Filtering, filters, flagOf, readFilters, spellFilters } from "../client/filters.ts";
+import { type Filtering, filters, flagOf, hintAtPattern, readFilters, spellFilters } from "../client/filters.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
 import { resolveWebhook } from "../client/webhook.ts";
 import { type Command, jsonFlag } from "../command.ts";
@@ -60,7 +60,10 @@ ${signInDetails}`,
       else {
         const found = reply.json as EventPage;
         io.out(forPeople(found, given, io));
-        if (found.total === 0 && state === "FAILED") io.err(hintAtRetries(given));
+        if (found.total === 0) {
+          const hint = hintAtPattern(filtering) ?? (state === "FAILED" ? hintAtRetries(given) : null);
+          if (hint !== null) io.err(hint);
+        }
       }
       return exitCode.ok;
     });

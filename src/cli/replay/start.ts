@@ -4,7 +4,7 @@ import { formatIso } from "../../lib/iso-time.ts";
 import type { Flag } from "../arguments.ts";
 import type { Account } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
-import { type Filtering, flagOf, readFilters, replayFilters, spellFilters } from "../client/filters.ts";
+import { type Filtering, flagOf, hintAtPattern, readFilters, replayFilters, spellFilters } from "../client/filters.ts";
 import type { Reply } from "../client/server.ts";
 import { resolveWebhook } from "../client/webhook.ts";
 import { jsonFlag } from "../command.ts";
@@ -99,7 +99,10 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
     const sendable = preview.selected - preview.payloadsErased;
     if (options.previewOnly || sendable === 0) {
       io.out(json ? preview.text : matchWords(preview));
-      if (!json && preview.selected === 0 && selection.kind === "failed") io.err(hintAtRetries(options));
+      if (!json && preview.selected === 0) {
+        const hint = hintAtPattern(selection.fields) ?? (selection.kind === "failed" ? hintAtRetries(options) : null);
+        if (hint !== null) io.err(hint);
+      }
       return exitCode.ok;
     }
     if (sendable > mostUnconfirmed && !options.isConfirmed && !(await isConfirmed(sendable, selection, io))) {
