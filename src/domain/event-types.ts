@@ -44,7 +44,7 @@ export function checkPatterns(patterns: readonly string[], field: string): void 
     if (text.length > maxPatternLength || !pattern.test(text)) {
       throw invalidField(
         `${field}[${i}]`,
-        "must be words of letters, digits, _ and - joined by dots, and may end with .*, such as order.paid or order.*",
+        `must be words of letters, digits, _ and - joined by dots, and may end with .*, such as order.paid or order.*${text === "*" ? "; null takes every event" : ""}`,
         "invalid_event_type",
       );
     }

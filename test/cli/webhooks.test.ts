@@ -144,6 +144,10 @@ describe("webhooks add", () => {
       "{respelt} is already registered as {id}. To change it, try: the dashboard, or PUT /v1/tenants/webhooks",
     ],
     ["http://localhost:9000/ --type a,b..c", "--type must be words of letters, digits, _ and - joined by dots, "],
+    [
+      "http://localhost:9000/ --type *",
+      "--type must be words of letters, digits, _ and - joined by dots, and may end with .*, such as order.paid or order.*; without --type it takes every event.",
+    ],
     ["http://localhost:9000/ --type=", "--type must be words of letters, "],
     [`http://localhost:9000/ --name ${"x".repeat(201)}`, "--name must have at most 200 characters."],
   ])("%s: the server's rule, in the words of the command line", async (typed, message) => {

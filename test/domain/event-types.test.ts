@@ -44,6 +44,10 @@ describe("the patterns of a webhook", () => {
     );
   });
 
+  test("are none for every event, not *", () => {
+    expect(() => checkPatterns(["*"], "event_types")).toThrow("order.*; null takes every event.");
+  });
+
   test("are 1 to 50", () => {
     const many = (count: number) => Array.from({ length: count }, (_, i) => `t${i}`);
     expect(() => checkPatterns(many(50), "event_types")).not.toThrow();

@@ -39,6 +39,7 @@ const ownWords: Readonly<Record<string, string>> = { webhook_url: "URL", name: "
 export function inOwnWords(message: string, entries: readonly Entry[], listed: readonly Registered[]): string {
   return message
     .replace(/^The body/, "The list of webhooks")
+    .replace("; null takes every event", "; without --type it takes every event")
     .replace(/\[(\d+)\]\.(\w+)(?:\[\d+\])?/g, (place, index: string, field: string) => {
       const registered = listed.find(({ url }) => url === entries[Number(index)]?.webhook_url);
       if (registered) return `the ${field === "webhook_url" ? "URL" : field} of ${registered.id}`;
