@@ -395,6 +395,11 @@ describe("jsonSchemaOf", () => {
     expect(jsonSchemaOf(open)).toEqual({ type: "string", "x-extensible-enum": ["A", "B"] });
   });
 
+  test("a literal true or false has a type, without which generators write invalid code", () => {
+    expect(jsonSchemaOf(v.literal(true))).toEqual({ const: true, type: "boolean" });
+    expect(jsonSchemaOf(v.literal("ok"))).toEqual({ const: "ok" });
+  });
+
   test("what it cannot say, it refuses", () => {
     expect(() => jsonSchemaOf(v.date())).toThrow("cannot be expressed");
     expect(() => jsonSchemaOf(v.pipe(v.string(), v.regex(/a/i)))).toThrow("cannot be expressed");

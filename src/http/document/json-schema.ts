@@ -48,8 +48,10 @@ const unwritten: ReadonlySet<string> = new Set(["check", "raw_check", "raw_trans
 
 const isDigits = ({ type, pattern }: JsonSchema) => type === "string" && /^\^-\?\\d/.test(String(pattern));
 
-/** Drops what says nothing: that no field is required, that field names are strings. */
+/** Drops what says nothing (that no field is required, that field names are strings), and adds what generators miss. */
 function tidy({ required = [], propertyNames, ...schema }: JsonSchema): JsonSchema {
+  // Generators of clients (openapi-python-client 0.29) write invalid code for `const: true` alone.
+  if (typeof schema.const === "boolean") schema.type = "boolean";
   if (schema.type === "integer" && typeof schema.default === "string") schema.default = Number(schema.default);
   for (const [name, property] of Object.entries(schema.properties ?? {})) nameForm(name, property);
   const namesAreChecked = propertyNames !== undefined && Object.keys(propertyNames).some((word) => word !== "type");
