@@ -13,22 +13,21 @@ export function nearest(given: string, candidates: readonly string[]): string | 
 }
 
 /**
- * Tells which of the names an unknown one most likely meant, which may also be spelt otherwise (`rateLimit`), lack whole words
- * (`grace_period`, `types`) or go on with more (`rate_limit_per_second`). With words before it (`max_events`, beside `events`)
- * it is another name. Null when none is close.
+ * Tells which of the names an unknown one most likely meant, which may also be spelt otherwise (`rateLimit`) or lack whole words
+ * (`grace_period`, `types`). With more words (`max_events`, `password_confirmation`) it is another name. Null when none is close.
  */
 export function nearestAmong(names: readonly string[]): (given: string) => string | null {
   const spelt = names.map(wordsOf);
   const joined = spelt.map(joinedWords);
   return (given) => {
     const words = wordsOf(given);
-    const isAlike = (name: string) =>
-      name.startsWith(`${words}_`) || name.endsWith(`_${words}`) || words.startsWith(`${name}_`);
-    // A name of another length is no typo, and not worth the time.
-    const mayBeTypo = (name: string) =>
-      Math.abs(name.length - words.length) <= Math.max(2, name.length / 3) && !words.endsWith(`_${name}`);
-    const meant =
-      spelt[joined.indexOf(joinedWords(words))] ?? spelt.find(isAlike) ?? nearest(words, spelt.filter(mayBeTypo));
+    const lacksWords = (name: string) => name.startsWith(`${words}_`) || name.endsWith(`_${words}`);
+    // Stricter than for a hint, because it leads to a refusal; and a name of another length is not worth the time.
+    const isTypo = (name: string) => {
+      const most = name.length < 6 ? 1 : 2;
+      return Math.abs(name.length - words.length) <= most && editDistance(words, name) <= most;
+    };
+    const meant = spelt[joined.indexOf(joinedWords(words))] ?? spelt.find(lacksWords) ?? spelt.find(isTypo);
     return names.find((_, i) => spelt[i] === meant) ?? null;
   };
 }
