@@ -145,6 +145,34 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await seeText(page, "Both webhooks deliver.");
   });
 
+  test("replays what one webhook has given up, and not what another one retries, without a question", async () => {
+    const { page, account, path } = await openShop("desktop");
+    await account.setWebhooks(
+      { webhook_url: receiver.url + path, name: "Shop" },
+      { webhook_url: `${receiver.url}${path}-books`, name: "Books" },
+    );
+    answers.set(path, failing);
+    answers.set(`${path}-books`, () => new Response("down", { status: 500 }));
+    await account.ingestAll(orders(2));
+    await until(
+      () => account.get<{ total: number }>("/v1/events/state/FAILED?size=1"),
+      ({ total }) => total === 2,
+    );
+    await page.goto(`${server.url}/replays`);
+    await press(page, "Replay 2 failed events …");
+    const dialog = page.getByRole("dialog", { name: "Replay 2 failed events?" });
+    await dialog.getByText(/, including those where they wait for a retry\.$/).waitFor();
+    await press(dialog, "Not now");
+
+    await page.goto(`${server.url}/events?state=failed`);
+    answers.delete(path);
+    await press(page, "Replay these 2");
+    const progress = page.getByRole("region", { name: "Replay" });
+    await progress.getByText("2 delivered").waitFor();
+    await progress.getByText(/^Failed events: Shop · /).waitFor();
+    expect(await account.get("/v1/events/replays")).toMatchObject({ total: 1, replays: [{ queued: 2 }] });
+  });
+
   test("says that a webhook delivers again, and keeps what it lost at hand", async () => {
     const { page, account, path } = await openShop("desktop");
     answers.set(path, failing);

@@ -15,6 +15,7 @@ import {
   type ReplayThese,
   replayTheseOf,
   restOf,
+  takenBy,
   targetInWords,
   urlOfReplayed,
 } from "./replay-these.ts";
@@ -32,9 +33,10 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   const these = replayTheseOf(filter, listed, webhooks);
 
   async function start(chosen: ReplayThese): Promise<void> {
+    const taken = takenBy(chosen, filter);
     const about = {
       // The kind of the replay already says the state.
-      narrowedTo: chipsOf(chosen.by === "selection" ? { ...filter, state: "" } : filter, webhooks)
+      narrowedTo: chipsOf(chosen.by === "selection" ? { ...taken, state: "" } : taken, webhooks)
         .map(({ text }) => text)
         .join(" · "),
       eventsUrl: urlOfReplayed(filter, listed),
@@ -45,7 +47,8 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   }
 
   if (these === null) return null;
-  const selection = chipsOf(filter, webhooks)
+  const taken = takenBy(asked ?? these, filter);
+  const selection = chipsOf(taken, webhooks)
     .map(({ text }) => text)
     .concat(filter.span === "" ? "Any time" : [])
     .join(" · ");
@@ -80,9 +83,9 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
           selection={selection}
           target={targetInWords(
             asked.kind,
-            filter,
+            taken,
             (webhooks ?? []).map(({ id }) => webhookInWords(id, webhooks)),
-            webhookInWords(filter.webhook, webhooks),
+            webhookInWords(taken.webhook, webhooks),
           )}
           onStart={() => start(asked)}
           onClose={() => setAsked(null)}

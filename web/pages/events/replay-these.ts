@@ -31,6 +31,21 @@ export type ReplayThese = {
     }
 );
 
+/** Of what failed: where a replay that names no webhook sends it. */
+export const toUnacknowledged =
+  "to every webhook that has not acknowledged them, including those where they wait for a retry";
+
+/** The registered webhook that every delivery of a list is of; undefined: there is none, or the list goes on. */
+function onlyWebhookOf(
+  { total, totalIsExact, records }: Pick<Listed, "total" | "totalIsExact" | "records">,
+  webhooks: readonly Webhook[],
+): Webhook | undefined {
+  const url = records[0]?.targetWebhook;
+  const isWhole = totalIsExact && total <= records.length;
+  if (!isWhole || records.some(({ targetWebhook }) => targetWebhook !== url)) return undefined;
+  return webhooks.find((webhook) => webhook.url === url);
+}
+
 /**
  * How the deliveries of a list are replayed. For a search, an earlier replay, states that no replay selects, and a
  * webhook that is no longer registered, only the visible page is replayed.
@@ -48,16 +63,24 @@ export function replayTheseOf(
   const isRegistered = (wanted: string) => webhooks.some(({ id, url }) => id === wanted || url === wanted);
   if (q === "" && replay === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
     const { status, ...given } = fieldsOf(filter, listed.readAt, listed.held);
-    const fields = { ...given, ...(status !== undefined && { status: Number(status) }) };
     const { total, totalIsExact } = listed;
     const isAnyErased = listed.records.some(({ payloadErased }) => payloadErased);
     const kind = state === "failed" ? "failed" : "all";
+    // What failed for one webhook may wait for a retry at another, and is sent there as well unless the replay names one.
+    const mayGoWider = kind === "failed" && webhook === "" && webhooks.length > 1;
+    const only = mayGoWider ? onlyWebhookOf(listed, webhooks) : undefined;
+    const fields = {
+      ...given,
+      ...(status !== undefined && { status: Number(status) }),
+      ...(only && { webhook: only.id }),
+    };
     // What is on other pages is not known.
     const isAnyAgain =
       includesDelivered(kind, fields) &&
       (total > listed.records.length || againInWords(listed.records, webhooks) !== "");
     // The whole history is seldom what the user means to send again.
-    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased || isAnyAgain;
+    const isWider = mayGoWider && only === undefined;
+    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased || isAnyAgain || isWider;
     const many = totalIsExact ? "" : "more than ";
     return {
       by: "selection",
@@ -83,6 +106,10 @@ export function replayTheseOf(
   const text = `Replay ${isAll ? these : `${some} on this page`}${mustAsk ? " …" : ""}`;
   return { by: "page", records, again, text, words: deliveriesInWords(n), mustAsk };
 }
+
+/** The filter of a list, narrowed to what of it is replayed. */
+export const takenBy = (these: ReplayThese, filter: Filter): Filter =>
+  these.by === "selection" ? { ...filter, webhook: String(these.fields.webhook ?? "") } : filter;
 
 /** What is left of a page, where not all of it was accepted: nothing is replayed twice by trying again. */
 export const restOf = (
@@ -125,8 +152,10 @@ export function targetInWords(
 ): string {
   if (filter.webhook !== "") return `to ${webhook}`;
   if (names.length === 1) return `to ${names[0]}`;
-  if (`${filter.code}${filter.status}` !== "") return "to the webhooks where they failed like this";
-  if (kind === "failed") return "to the webhooks that have not acknowledged them";
+  if (`${filter.code}${filter.status}` !== "") {
+    return `to the webhooks where they failed like this${kind === "failed" ? ", or wait for a retry after it" : ""}`;
+  }
+  if (kind === "failed") return toUnacknowledged;
   if (names.length > 3) return `to all ${names.length} webhooks`;
   return `to ${namesInWords(names)}`;
 }

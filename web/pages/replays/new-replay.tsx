@@ -15,6 +15,7 @@ import { say } from "../../parts/said.tsx";
 import { TimeField } from "../../parts/time-field.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
+import { toUnacknowledged } from "../events/replay-these.ts";
 import {
   type Choice,
   defaultLabel,
@@ -29,11 +30,6 @@ import {
 /** How often the count of failed events is refreshed. */
 const recountEveryMs = 2_000;
 const listEveryMs = 1_000;
-
-const targets = {
-  failed: "to the webhooks that have not acknowledged them",
-  all: "to every registered webhook",
-} as const;
 
 /** What to replay, how many events that is, and the button. */
 export function NewReplay({
@@ -86,6 +82,9 @@ export function NewReplay({
   const isCounted = choice === settled && preview.error === null && preview.data !== undefined;
   const counted = isCounted ? preview.data : null;
   const selected = counted ? sendableOf(counted) : null;
+  // What failed for one webhook may wait for a retry at another.
+  const mayGoWider = choice.kind === "failed" && (webhooks.data?.length ?? 0) > 1;
+  const mustAsk = selected !== null && selected > (mayGoWider ? 0 : mostUnasked);
   const erased = counted ? erasedInWords(counted) : "";
   const nothing = selected === 0 ? nothingSelected[choice.kind] : "";
   const why = lacking ?? preview.error?.message ?? (erased || nothing);
@@ -101,7 +100,7 @@ export function NewReplay({
         onSubmit={(event) => {
           event.preventDefault();
           if (selected === null || selected === 0) return;
-          if (selected > mostUnasked) setAsking(true);
+          if (mustAsk) setAsking(true);
           else start.run();
         }}
       >
@@ -147,7 +146,7 @@ export function NewReplay({
               disabled={selected === null || selected === 0 || shownLabel.trim() === ""}
             >
               {startText(choice.kind, selected)}
-              {selected !== null && selected > mostUnasked && " …"}
+              {mustAsk && " …"}
             </AttemptButton>
             <p class="soft small" role="status">
               {why || (selected === null && "Counting events…")}
@@ -172,7 +171,8 @@ export function NewReplay({
           onStart={async () => start.run()}
           onClose={() => setAsking(false)}
         >
-          {erased}They will be delivered again {choice.kind === "failed" ? targets.failed : targets.all}.
+          {erased}They will be delivered again{" "}
+          {choice.kind === "failed" ? toUnacknowledged : "to every registered webhook"}.
         </ReplayQuestion>
       )}
     </Panel>

@@ -5,7 +5,9 @@ import {
   againInWords,
   replayTheseOf,
   restOf,
+  takenBy,
   targetInWords,
+  toUnacknowledged,
   urlOfReplayed,
 } from "../../../../web/pages/events/replay-these.ts";
 
@@ -81,6 +83,22 @@ describe("a list is replayed by what selects the same", () => {
     ]);
     expect(found).toMatchObject({ by: "page", records: [record(shop.url)], text: "Replay 1 of the 2 on this page" });
     expect(replayTheseOf(given({ q: "Ada" }), { ...listed, total: 1, records: [erased] }, [shop])).toBeNull();
+  });
+
+  const books = { id: "wh_2", url: "https://books.example/hook", name: "Books" };
+  const of = (...urls: string[]) => ({ total: urls.length, records: urls.map((url) => record(url)) });
+  test.each<[string, Partial<Filter>, Partial<typeof listed>, string | undefined, boolean]>([
+    ["to the one webhook that all of it is of", {}, of(shop.url, shop.url), "wh_1", false],
+    ["also for a reason", { status: "404" }, of(books.url), "wh_2", false],
+    ["after a question if it is of several", {}, of(shop.url, books.url), undefined, true],
+    ["after a question if other pages may have others", {}, { total: 3 }, undefined, true],
+    ["after a question if the webhook was removed", {}, of("https://gone.example"), undefined, true],
+    ["to the webhook that was chosen", { webhook: "wh_1" }, { total: 3 }, "wh_1", false],
+  ])("what failed goes nowhere else, where it may wait for a retry: %s", (_, filter, some, webhook, mustAsk) => {
+    const chosen = given({ state: "failed", ...filter });
+    const these = replayTheseOf(chosen, { ...listed, ...some }, [shop, books]);
+    expect(these).toMatchObject({ kind: "failed", mustAsk });
+    expect(these && takenBy(these, chosen)).toEqual({ ...chosen, webhook: webhook ?? "" });
   });
 
   test("a question is asked of everything, however little that is", () => {
@@ -176,7 +194,13 @@ test.each<[string, Parameters<typeof replayTheseOf>]>([
 test.each<[string, Partial<Filter>, "failed" | "all", string[]]>([
   ["to Shop", { webhook: "wh_1" }, "failed", ["Shop", "Books"]],
   ["to the webhooks where they failed like this", { status: "404" }, "all", ["Shop", "Books"]],
-  ["to the webhooks that have not acknowledged them", { state: "failed" }, "failed", ["Shop", "Books"]],
+  [toUnacknowledged, { state: "failed" }, "failed", ["Shop", "Books"]],
+  [
+    "to the webhooks where they failed like this, or wait for a retry after it",
+    { state: "failed", status: "404" },
+    "failed",
+    ["Shop", "Books"],
+  ],
   ["to Shop", { state: "failed" }, "failed", ["Shop"]],
   ["to Shop", {}, "all", ["Shop"]],
   ["to Shop, Books and Audit", {}, "all", ["Shop", "Books", "Audit"]],
