@@ -132,7 +132,9 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await seeText(page, "2 waiting");
       await page.getByLabel("Label").fill("second");
       await press(page, "Replay all 2 events");
+      await seeText(page, "Replay second is queued: another replay is running.");
       await seeText(page, /^Waiting for its turn$/);
+      await seeText(page, /^Waits for all-\d{8}-\d{6}, which has 2 deliveries left\.$/);
       await browser.inspect(page, "replays-running");
 
       await press(page, "Cancel second");

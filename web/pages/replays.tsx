@@ -56,6 +56,7 @@ export function ReplaysPage() {
                     groups={groupsOn(read)}
                     isPart={(group) => mayGoOn(group, read)}
                     webhooks={webhooks.data}
+                    replays={read.replays}
                     markedId={query.id}
                     onChanged={(changed) => list.put(withAll(read, changed))}
                   />

@@ -2,6 +2,16 @@ import type { Replay } from "../api/types.ts";
 
 export const hasEnded = ({ status }: Pick<Replay, "status">) => status === "completed" || status === "cancelled";
 
+/** How many of its deliveries have not ended. */
+export const openOf = ({ queued, returned = 0, delivered, failed, superseded }: Replay): number =>
+  queued - returned - delivered - failed - superseded;
+
+/** The replay that this one waits for: those of more than one event run one after another (rules, section 10). */
+export const aheadOf = ({ id, status }: Replay, replays: readonly Replay[]): Replay | undefined =>
+  status === "waiting"
+    ? replays.find((other) => other.id !== id && other.kind !== "single" && other.status === "running")
+    : undefined;
+
 /** The list after some of it has changed. */
 export const withChanged = (replays: readonly Replay[], changed: readonly Replay[]): Replay[] =>
   replays.map((replay) => changed.find(({ id }) => id === replay.id) ?? replay);

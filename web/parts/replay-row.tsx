@@ -7,7 +7,7 @@ import { count } from "../format/number.ts";
 import { Button, LinkButton } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon } from "./icon.tsx";
-import { hasEnded } from "./replay-groups.ts";
+import { hasEnded, openOf } from "./replay-groups.ts";
 import { lookOf } from "./replay-look.ts";
 import { say } from "./said.tsx";
 import { Shares } from "./shares.tsx";
@@ -28,6 +28,7 @@ export function ReplayRow({
   replay,
   events = replay.selected,
   narrowedTo = "",
+  ahead,
   isMarked = false,
   onCancel,
   children,
@@ -37,6 +38,8 @@ export function ReplayRow({
   events?: number | null;
   /** The part of its kind that it covers, in words; "": all of it. */
   narrowedTo?: string;
+  /** The one that it waits for. */
+  ahead?: Replay | undefined;
   /** Marks the one that the page was opened for. */
   isMarked?: boolean;
   onCancel(): Promise<void>;
@@ -61,7 +64,8 @@ export function ReplayRow({
     if (isMarked) row.current?.scrollIntoView({ block: "center" });
   }, [isMarked]);
   const look = lookOf(replay);
-  const open = queued - delivered - failed - superseded;
+  const open = openOf(replay);
+  const left = ahead ? openOf(ahead) : 0;
   return (
     <li ref={row} class={`replay ${isMarked ? "is-marked" : ""}`}>
       <div class="head">
@@ -129,6 +133,12 @@ export function ReplayRow({
           </span>
         )}
       </p>
+      {ahead && (
+        <p class="soft small">
+          Waits for <a href={`/replays?id=${ahead.id}`}>{ahead.replayGroupId}</a>
+          {left > 0 && `, which has ${count(left)} ${left === 1 ? "delivery" : "deliveries"} left`}.
+        </p>
+      )}
       {children}
       {isAsking && <CancelDialog replay={replay} open={open} onClose={() => setAsking(false)} onCancel={onCancel} />}
     </li>

@@ -5,6 +5,7 @@ import type { Replay, ReplayPage } from "../../api/types.ts";
 import { labelOf } from "../../format/label.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
+import { readAhead } from "../../parts/read-ahead.ts";
 import { hasEnded, sumOf } from "../../parts/replay-groups.ts";
 import { cancelReplays, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
@@ -94,14 +95,17 @@ export function Replaying({ listUrl, onOver }: { listUrl: string; onOver(): void
 function Progress({ of, onOver }: { of: Started; onOver(): void }) {
   const { ids, label, narrowedTo } = of;
   const [id = ""] = ids;
-  const replay = useLoaded(ids.join(), async (signal) => {
-    if (ids.length === 1) return call<Replay>(`/v1/events/replays/${id}`, { signal });
+  const loaded = useLoaded(ids.join(), async (signal) => {
+    if (ids.length === 1) {
+      const replay = await call<Replay>(`/v1/events/replays/${id}`, { signal });
+      return { replay, ahead: replay.status === "waiting" ? await readAhead(id) : undefined };
+    }
     const { replays } = await call<ReplayPage>("/v1/events/replays", { query: { size: ids.length + 100 }, signal });
-    return asOne(replays.filter((one) => ids.includes(one.id)));
+    return { replay: asOne(replays.filter((one) => ids.includes(one.id))) };
   });
-  useRefresh(["replay.progressed"], followEveryMs, replay.reload);
+  useRefresh(["replay.progressed"], followEveryMs, loaded.reload);
 
-  const isOver = replay.data !== undefined && hasEnded(replay.data);
+  const isOver = loaded.data !== undefined && hasEnded(loaded.data.replay);
   useEffect(() => {
     if (!isOver || of.isOver) return;
     started.value = { ...of, isOver };
@@ -110,22 +114,23 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
 
   return (
     <section class="panel replaying" aria-label="Replay">
-      <Shown of={replay} skeleton={<Skeleton width="100%" height="64px" />}>
-        {(data) => (
+      <Shown of={loaded} skeleton={<Skeleton width="100%" height="64px" />}>
+        {({ replay, ahead }) => (
           <ul>
             <ReplayRow
-              replay={{ ...data, replayGroupId: label }}
+              replay={{ ...replay, replayGroupId: label }}
+              ahead={ahead}
               {...(ids.length > 1 && { events: of.events.size })}
               narrowedTo={narrowedTo}
-              onCancel={async () => replay.put(asOne(await cancelReplays(ids)))}
+              onCancel={async () => loaded.put({ replay: asOne(await cancelReplays(ids)) })}
             >
               <div class="buttons">
                 {ids.length === 1 ? (
-                  <ItsEvents of={data} />
+                  <ItsEvents of={replay} />
                 ) : (
                   <LinkButton href={of.eventsUrl}>See its events</LinkButton>
                 )}
-                {hasEnded(data) && (
+                {hasEnded(replay) && (
                   <Button
                     kind="quiet"
                     class="end"

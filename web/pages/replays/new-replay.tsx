@@ -10,6 +10,7 @@ import { Button } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
+import { readAhead } from "../../parts/read-ahead.ts";
 import { ReplayQuestion } from "../../parts/replay-question.tsx";
 import { say } from "../../parts/said.tsx";
 import { TimeField } from "../../parts/time-field.tsx";
@@ -71,8 +72,13 @@ export function NewReplay({
       setLabel(null);
       // That label is used up.
       setLabelAt(Math.max(Date.now(), labelAt + 1000));
-      say(`Replay ${shownLabel} started.`);
-      onStarted(location?.split("/").at(-1) ?? "");
+      const id = location?.split("/").at(-1) ?? "";
+      say(
+        (await readAhead(id))
+          ? `Replay ${shownLabel} is queued: another replay is running.`
+          : `Replay ${shownLabel} started.`,
+      );
+      onStarted(id);
       preview.reload();
     },
     { fields: ["eventId", "replayGroupId", "startTime", "endTime"] },

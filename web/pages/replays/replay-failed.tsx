@@ -5,6 +5,7 @@ import { erasedInWords, mostUnasked, sendableOf } from "../../format/kept.ts";
 import { labelOf } from "../../format/label.ts";
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
+import { readAhead } from "../../parts/read-ahead.ts";
 import { type Facts, ReplayQuestion } from "../../parts/replay-question.tsx";
 import { say } from "../../parts/said.tsx";
 
@@ -61,8 +62,13 @@ export function ReplayFailed({
       body: { ...filter, replayGroupId: labelOf("failed", Date.now()) },
     });
     setAsked(null);
-    say(`Replaying ${events(selected)} to ${to}.`);
-    onStarted(location?.split("/").at(-1) ?? "");
+    const id = location?.split("/").at(-1) ?? "";
+    onStarted(id);
+    say(
+      (await readAhead(id))
+        ? `Queued ${events(selected)} to ${to}: another replay is running.`
+        : `Replaying ${events(selected)} to ${to}.`,
+    );
   }
 
   return (

@@ -2,12 +2,14 @@ import { useState } from "preact/hooks";
 import type { Replay, Webhook } from "../../api/types.ts";
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
-import { hasEnded, type ReplayGroup, sumOf } from "../../parts/replay-groups.ts";
+import { aheadOf, hasEnded, type ReplayGroup, sumOf } from "../../parts/replay-groups.ts";
 import { cancelReplays, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { narrowedTo } from "./narrowed.ts";
 
 interface Around {
   readonly webhooks: readonly Webhook[] | undefined;
+  /** Those among which is what a waiting one waits for. */
+  readonly replays: readonly Replay[];
   /** Marks the one that the page was opened for. */
   readonly markedId?: string | undefined;
   onChanged(changed: readonly Replay[]): void;
@@ -33,10 +35,11 @@ export const ReplayRows = ({
   </>
 );
 
-const OneRow = ({ replay, webhooks, markedId, onChanged }: Around & { replay: Replay }) => (
+const OneRow = ({ replay, replays, webhooks, markedId, onChanged }: Around & { replay: Replay }) => (
   <ReplayRow
     replay={replay}
     narrowedTo={narrowedTo(replay, webhooks)}
+    ahead={aheadOf(replay, replays)}
     isMarked={replay.id === markedId}
     onCancel={async () => onChanged(await cancelReplays([replay.id]))}
   >

@@ -43,6 +43,7 @@ export function useLatestReplays(
     <ReplayRows
       groups={groups}
       webhooks={webhooks}
+      replays={replays}
       onChanged={(changed) => list.data && list.put({ ...list.data, replays: withChanged(replays, changed) })}
     />
   );

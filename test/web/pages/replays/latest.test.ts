@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Replay, Webhook } from "../../../../web/api/types.ts";
 import { isEnough, latestSize, sizeToFollow, underWay } from "../../../../web/pages/replays/latest.ts";
+import { aheadOf } from "../../../../web/parts/replay-groups.ts";
 
 const replayOf = (id: string, given: Partial<Replay> = {}): Replay => ({
   ...{ id, kind: "failed", replayGroupId: id, status: "completed", selected: 1, queued: 1, delivered: 0, failed: 0 },
@@ -8,6 +9,7 @@ const replayOf = (id: string, given: Partial<Replay> = {}): Replay => ({
   ...given,
 });
 const running = (id: string, given: Partial<Replay> = {}) => replayOf(id, { status: "running", ...given });
+const waiting = (id: string) => replayOf(id, { status: "waiting" });
 const ended = (n: number) => Array.from({ length: n }, (_, i) => replayOf(`ended-${i}`));
 const oneByOne = { kind: "single", replayGroupId: "again" };
 
@@ -45,4 +47,13 @@ describe("of the latest replays", () => {
   ])("%s is enough, or not", (_, page, followed, expected) => {
     expect(isEnough(page, new Set(followed))).toBe(expected);
   });
+});
+
+test.each<[string, Replay, Replay[], string | undefined]>([
+  ["for the one that runs", waiting("2"), [waiting("3"), waiting("2"), running("1")], "1"],
+  ["for no single event", waiting("2"), [waiting("2"), running("1", oneByOne)], undefined],
+  ["for none that has ended", waiting("2"), [waiting("2"), replayOf("1")], undefined],
+  ["for none once it runs", running("2"), [running("2"), running("1")], undefined],
+])("a replay waits %s", (_, replay, replays, id) => {
+  expect(aheadOf(replay, replays)?.id).toBe(id);
 });
