@@ -43,6 +43,30 @@ describe.skipIf(noBrowser !== null)("a paused server", () => {
   });
 });
 
+describe.skipIf(noBrowser !== null)("a suspended account", () => {
+  test.each([
+    ["operator", "what waits is not delivered until the operator resumes it."],
+    ["payment", "what waits is still delivered."],
+  ] as const)("by %s says whether what waits goes out: %s", async (by, words) => {
+    const account = await openAccount(server.url);
+    await account.setWebhooks({ webhook_url: (await account.get<{ url: string }>("/v1/inbox")).url });
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.route("**/v1/tenants/me", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), status: "suspended", suspended_by: [by] } });
+    });
+    await page.goto(server.url);
+    await seeText(page, `Your account is suspended: new events are refused, and ${words}`);
+    const held = page.getByText("Nothing is delivered until the operator of this server resumes deliveries.");
+    if (by === "operator") await held.waitFor();
+    else await seeText(page, /delivers\.$/);
+    expect(await held.count()).toBe(by === "operator" ? 1 : 0);
+    await browser.inspect(page, `suspended-by-${by}`);
+  });
+});
+
 async function resume(what: "deliveries" | "charges"): Promise<void> {
   const { status, json } = await ask(`${server.url}/operator/resume`, "POST", server.operatorToken(), { what: [what] });
   expect([status, json.resumed]).toEqual([200, [what]]);

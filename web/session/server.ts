@@ -9,9 +9,6 @@ export const server = signal<About | null>(null);
 /** Whether plans are sold here: pages do not mention what is not sold. Until it is known, nothing is. */
 export const sells = (): boolean => (server.value?.payments ?? "off") !== "off";
 
-/** Whether the operator has paused all deliveries. */
-export const holdsDeliveries = (): boolean => server.value?.paused.includes("deliveries") ?? false;
-
 let asking: Promise<About> | null = null;
 
 /** Asks once, however many pages want to know, and again only after a failure. */

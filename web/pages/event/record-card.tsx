@@ -8,7 +8,7 @@ import { LinkButton } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { now } from "../../parts/time.tsx";
-import { holdsDeliveries } from "../../session/server.ts";
+import { holdsDeliveries } from "../../session/holding.ts";
 import { curlOfEvent } from "../events/event-curl.ts";
 import { nextAttemptOf } from "../events/next-attempt.ts";
 import { AttemptRow, clockTime } from "./attempt.tsx";

@@ -7,7 +7,7 @@ import type { ListedRecord } from "./record.ts";
 
 /**
  * "HTTP 503 · 41 ms · 3 tries · next in 4 min"
- * @param isPaused the operator has paused all deliveries, or the account this webhook
+ * @param isPaused the operator holds back all deliveries, or the account those to this webhook
  */
 export function outcomeOf(record: ListedRecord, nowMs: number, isPaused = false): string {
   const { state, errorReason, statusCode, attempts, lastDurationMs, nextAttemptAt } = record;

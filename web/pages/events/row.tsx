@@ -3,7 +3,7 @@ import { shortenId, withoutQuery } from "../../format/shorten.ts";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now, Time } from "../../parts/time.tsx";
-import { holdsDeliveries } from "../../session/server.ts";
+import { holdsDeliveries } from "../../session/holding.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { ListedRecord } from "./record.ts";
 

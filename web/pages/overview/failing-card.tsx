@@ -6,7 +6,7 @@ import { LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import type { Facts } from "../../parts/replay-question.tsx";
 import { now, Time } from "../../parts/time.tsx";
-import { holdsDeliveries } from "../../session/server.ts";
+import { holdsDeliveries } from "../../session/holding.ts";
 import { ReplayFailed } from "../replays/replay-failed.tsx";
 import { keyOf } from "./begun.ts";
 import { type Cause, type Failing, saysNothing, sinceThen, sizeOf } from "./failing.ts";

@@ -3,7 +3,7 @@ import { DisabledWebhook } from "../../parts/disabled-webhook.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now } from "../../parts/time.tsx";
-import { holdsDeliveries } from "../../session/server.ts";
+import { holdsDeliveries } from "../../session/holding.ts";
 import { FailingCard } from "./failing-card.tsx";
 import { useHold } from "./hold.ts";
 import { listUrl } from "./list-url.ts";

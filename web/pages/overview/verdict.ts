@@ -11,7 +11,7 @@ export interface Verdict {
   readonly tone: "good" | "bad" | "some" | "none";
 }
 
-/** @param isHeld the operator has paused all deliveries */
+/** @param isHeld the operator holds back all deliveries of the account */
 export function verdictOf(
   { from, webhooks, failing, others, delivered, failed }: Situation,
   nowMs: number,
