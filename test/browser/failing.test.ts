@@ -145,6 +145,27 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await seeText(page, "Both webhooks deliver.");
   });
 
+  test("knows which of a dozen webhooks fail from the first failure on, and leads to all of them", async () => {
+    const { page, account, path } = await openShop("desktop");
+    const limits = `${server.url}/operator/tenants/${account.id}/limits`;
+    expect((await ask(limits, "PUT", server.operatorToken(), { webhooks: 12 })).status).toBe(200);
+    const names = Array.from({ length: 12 }, (_, n) => `Hook ${n + 1}`);
+    await account.setWebhooks(...names.map((name, n) => ({ webhook_url: `${receiver.url}${path}-${n}`, name })));
+    for (let n = 0; n < 8; n += 1)
+      answers.set(`${path}-${n}`, () => new Response("down", { status: n < 7 ? 503 : 404 }));
+    await account.ingestAll(orders(2));
+    await seeText(page, /^4 of 12 webhooks deliver\. .* 5 more fail as well\.$/);
+    // First the one whose failures can be replayed.
+    await page.getByRole("region", { name: "Hook 8" }).and(page.locator("section.failing:first-child")).waitFor();
+    await seeText(page, /^2 more webhooks fail\. /);
+    await page.getByRole("link", { name: "See all webhooks" }).click();
+    await seePath(page, "/webhooks");
+    await page
+      .getByText(/^Failing since /)
+      .nth(7)
+      .waitFor();
+  });
+
   test("replays what one webhook has given up, and not what another one retries, without a question", async () => {
     const { page, account, path } = await openShop("desktop");
     await account.setWebhooks(

@@ -154,6 +154,19 @@ describe("what fails", () => {
     expect(receiverOf(shop, { groups: [timedOut(9, "08:41")] }, null).inARowSince).toBeNull();
   });
 
+  test.each<[string, number, number, string | null, string | null]>([
+    ["all of its records failed", 9, 9, null, "08:41"],
+    ["some were not tried yet", 9, 10, null, null],
+    ["eight failed since its latest success", 8, 100, "08:30", "08:41"],
+    ["fewer did", 7, 100, "08:30", null],
+    ["the first of them failed before its latest success", 8, 100, "08:50", null],
+  ])("is down by its health, where that is all there is: %s", (_, failures, records, delivered, since) => {
+    const health = { records, lastDeliveredAt: delivered === null ? null : at(delivered) };
+    const shopNow = receiverOf(shop, { groups: [timedOut(failures, "08:41")] }, null, health);
+    expect(shopNow.inARowSince).toBe(since === null ? null : ms(since));
+    expect(receiverOf(audit, { groups: [timedOut(failures, "08:41")] }, null, health).inARowSince).toBeNull();
+  });
+
   test("is also what has failed since earlier and got nothing in this time", () => {
     const told = receiver(shop, { failing_since: at("07:00") });
     expect(failingOf({ groups: [] }, [told, receiver(audit)])).toMatchObject([
@@ -167,7 +180,7 @@ describe("what fails", () => {
     expect(failing).toMatchObject({ downSince: ms("08:43"), isRegistered: true, canReplay: false });
   });
 
-  test("shows those that are down before those that more failed for, and calls a webhook without a name by its URL", () => {
+  test("shows what can be replayed, then those that are down, then those that more failed for, and calls a webhook without a name by its URL", () => {
     const groups = [
       groupOf({ failed: 50, ongoing: false }),
       groupOf({ webhookId: audit.id, targetWebhook: audit.url }),
@@ -185,9 +198,15 @@ describe("what fails", () => {
     ).toEqual([
       ["audit.example", true, true, true],
       ["Shop", true, true, false],
-      ["gone.example", false, false, false],
       ["No webhook", false, true, false],
+      ["gone.example", false, false, false],
     ]);
+    const waits = { failed: 0, waiting: 90 };
+    const retried = failingOf({ groups: [groupOf(waits), groupOf({ webhookId: audit.id })] }, [
+      receiver(shop, { failing_since: at("08:41") }),
+      receiver(audit),
+    ]);
+    expect(retried.map(({ name }) => name)).toEqual(["audit.example", "Shop"]);
   });
 });
 
@@ -286,7 +305,15 @@ describe("the verdict", () => {
     [
       { failing: [down("Shop"), { ...down("Audit"), downSince: null }] },
       "some",
-      "2 of 3 webhooks deliver. Shop has failed since 08:41. Audit fails for some events.",
+      "1 of 3 webhooks delivers everything. Shop has failed since 08:41. Audit fails for some events.",
+    ],
+    [
+      {
+        webhooks: [line("Shop"), line("Audit")],
+        failing: [down("Shop"), { ...down("Audit"), downSince: null }],
+      },
+      "some",
+      "Shop has failed since 08:41. Audit fails for some events.",
     ],
     [{ failing: [down("Shop")] }, "some", "2 of 3 webhooks deliver. Shop has failed since 08:41."],
     [

@@ -1,4 +1,4 @@
-import type { EventRecord, Failures, Webhook } from "../../api/types.ts";
+import type { EventRecord, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
 import { hostOf } from "../../format/shorten.ts";
 
 /** Deliveries to one webhook that fail with the same code and status: something the list of events can be narrowed to. */
@@ -74,11 +74,20 @@ export interface Newest {
 /** Says nothing about the webhook: it never failed like this, and so does not recover from it. */
 export const saysNothing = ({ errorCode }: Pick<EventRecord, "errorCode">): boolean => errorCode === "server_restored";
 
-/** @param newest null: it was not read */
-export function receiverOf(webhook: Webhook, { groups }: Pick<Failures, "groups">, newest: Newest | null): Receiver {
+/**
+ * @param newest null: it was not read
+ * @param health where there are too many webhooks to read the newest records of each
+ */
+export function receiverOf(
+  webhook: Webhook,
+  { groups }: Pick<Failures, "groups">,
+  newest: Newest | null,
+  health?: Counted,
+): Receiver {
   const deliveredLately = newest?.delivered ?? [];
   const ongoing = groups.filter((group) => group.webhookId === webhook.id && goesOn(group, deliveredLately));
-  return { ...webhook, inARowSince: newest && inARowSince(ongoing, newest), deliveredLately };
+  const since = newest ? inARowSince(ongoing, newest) : health ? inARowByCount(ongoing, health) : null;
+  return { ...webhook, inARowSince: since, deliveredLately };
 }
 
 /**
@@ -100,7 +109,7 @@ const goesOn = ({ ongoing, waiting, lastFailedAt, eventTypes }: Group, delivered
  */
 function inARowSince(ongoing: readonly Group[], { latest, delivered }: Newest): number | null {
   if (ongoing.length === 0) return null;
-  const firstAt = Math.min(...ongoing.map(({ firstIngestionTimestamp }) => Date.parse(firstIngestionTimestamp)));
+  const firstAt = firstOf(ongoing);
   const [latestDelivered] = delivered;
   if (latestDelivered === undefined) return firstAt;
   const deliveredAt = Date.parse(latestDelivered.ingestionTimestamp);
@@ -112,15 +121,32 @@ function inARowSince(ongoing: readonly Group[], { latest, delivered }: Newest): 
   return row.length < noAccident ? null : Math.min(...row);
 }
 
-/** What fails, by webhook: first those that are down, then those with the most failures. */
+const firstOf = (groups: readonly Group[]): number =>
+  Math.min(...groups.map(({ firstIngestionTimestamp }) => Date.parse(firstIngestionTimestamp)));
+
+type Counted = Pick<WebhookHealth, "records" | "lastDeliveredAt">;
+
+/** As far as numbers tell: all of its latest records failed, or many did and none before the latest success. */
+function inARowByCount(ongoing: readonly Group[], { records, lastDeliveredAt }: Counted): number | null {
+  if (ongoing.length === 0) return null;
+  const [firstAt, failures] = [firstOf(ongoing), sum(ongoing.map(sizeOf))];
+  const isInARow =
+    lastDeliveredAt === null ? failures >= records : failures >= noAccident && firstAt > Date.parse(lastDeliveredAt);
+  return isInARow ? firstAt : null;
+}
+
+/** What fails, by webhook: first what can be replayed, then those that are down, then those with the most failures. */
 export function failingOf({ groups }: Pick<Failures, "groups">, receivers: readonly Receiver[]): Failing[] {
   const ofWebhooks = byKey(groups, ({ webhookId }) => webhookId ?? "");
   // A webhook that has been failing for longer may have received nothing in this time.
   for (const { id, failing_since } of receivers) if (failing_since && !ofWebhooks.has(id)) ofWebhooks.set(id, []);
   return [...ofWebhooks]
     .map(([id, ofOne]) => toFailing(id === "" ? null : id, ofOne, receivers))
-    .sort((a, b) => Number(b.downSince !== null) - Number(a.downSince !== null) || sizeOf(b) - sizeOf(a));
+    .sort((a, b) => rankOf(b) - rankOf(a) || sizeOf(b) - sizeOf(a));
 }
+
+const rankOf = ({ failed, canReplay, downSince }: Failing): number =>
+  (failed > 0 && canReplay ? 2 : 0) + (downSince === null ? 0 : 1);
 
 export const sizeOf = ({ waiting, failed }: Pick<Cause, "waiting" | "failed">): number => waiting + failed;
 

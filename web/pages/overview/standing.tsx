@@ -54,9 +54,18 @@ export function Standing({
           ))}
           {(more > 0 || others > 0) && (
             <p class="soft">
-              {more > 0 && `${count(more)} more ${more === 1 ? "webhook fails" : "webhooks fail"}. `}
-              {others > 0 && `${count(others)} more failed in many different ways. `}
-              <a href={listUrl({ state: "failed", from })}>See all that failed</a>
+              {more > 0 && (
+                <>
+                  {count(more)} more {more === 1 ? "webhook fails" : "webhooks fail"}.{" "}
+                  <a href="/webhooks">See all webhooks</a>.{" "}
+                </>
+              )}
+              {others > 0 && (
+                <>
+                  {count(others)} more failed in many different ways.{" "}
+                  <a href={listUrl({ state: "failed", from })}>See all that failed</a>
+                </>
+              )}
             </p>
           )}
         </div>

@@ -24,10 +24,12 @@ export function verdictOf(
   const off = new Set(inactive.map(({ id }) => id));
   const down = failing.filter(({ id, downSince }) => downSince !== null && (id === null || !off.has(id)));
   const silent = new Set([...off, ...down.map(({ id }) => id)]);
-  const well = webhooks.filter(({ id }) => !silent.has(id)).length;
   const partly = failing
     .filter(({ id, isOngoing }) => isOngoing && id !== null && !silent.has(id))
     .map(({ name }) => `${isolated(name)} fails for some events.`);
+  const whole = webhooks.length - silent.size - partly.length;
+  const everything = partly.length > 0 ? " everything" : "";
+  const share = whole === 0 ? "" : `${whole} of ${webhooks.length} webhooks ${verb(whole)}${everything}. `;
   if (silent.size === 0) {
     const isAnything = delivered.n > 0 || failed.n > 0 || failing.length > 0 || others > 0;
     // The first attempts may take their 10 s.
@@ -42,8 +44,6 @@ export function verdictOf(
         tone,
         text: `${delivered.n === 0 ? `Nothing has been delivered since ${start}.` : allDeliver(webhooks)}${lost}`,
       };
-    const whole = webhooks.length - partly.length;
-    const share = whole === 0 ? "" : `${whole} of ${webhooks.length} webhooks ${verb(whole)} everything. `;
     return { tone, text: `${share}${partly.slice(0, mostNamed).join(" ")}${lost}` };
   }
   const causes = [
@@ -54,8 +54,8 @@ export function verdictOf(
   const shown = causes.slice(0, mostNamed).join(" ");
   const left = causes.length - mostNamed;
   const more = left > 0 ? ` ${left} more ${left === 1 ? "fails" : "fail"} as well.` : "";
-  const share = well === 0 ? "Nothing is delivered." : `${well} of ${webhooks.length} webhooks ${verb(well)}.`;
-  return { tone: well === 0 ? "bad" : "some", text: `${share} ${shown}${more}` };
+  const isBad = silent.size >= webhooks.length;
+  return { tone: isBad ? "bad" : "some", text: `${isBad ? "Nothing is delivered. " : share}${shown}${more}` };
 }
 
 const mostNamed = 3;
