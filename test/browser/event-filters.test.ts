@@ -190,6 +190,39 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
     await see(page.getByRole("link", { name: "Search further" }));
   });
 
+  test("lists what is typed as soon as one turns to something else, so that nothing else is replayed", async () => {
+    const account = await openAccount(server.url);
+    await account.setWebhooks({ webhook_url: hook, name: "Shop" });
+    const [ada] = await account.ingestAll([
+      { customer: "ada", answer: 404 },
+      { customer: "bob", answer: 404 },
+    ]);
+    const page = await openEvents(account, {}, "?state=failed");
+    const both = page.getByRole("button", { name: "Replay these 2" });
+    await see(both);
+    await page.keyboard.press("/");
+    await page.keyboard.type("ada");
+    expect(await both.isDisabled()).toBe(true);
+    await both.click({ force: true });
+    await page.waitForURL(/q=ada$/);
+    await seeIds(page, [ada ?? ""]);
+    await see(page.getByRole("button", { name: "Replay this one" }));
+    expect(await account.get("/v1/events/replays")).toMatchObject({ total: 0 });
+
+    // Of a whole id, the list has the one event, and the page stays.
+    await page.getByRole("searchbox").fill(`log: ${ada}`);
+    await page.keyboard.press("Tab");
+    await page.waitForURL((url) => url.searchParams.get("q") === ada);
+    await seeIds(page, [ada ?? ""]);
+    // What is typed goes with the page.
+    await page.getByRole("searchbox").fill("carol");
+    await page.goBack();
+    await page.waitForURL(/q=ada$/);
+    await page.getByRole("searchbox").fill(`${ada}`);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`${server.url}/events/${ada}`);
+  });
+
   test("takes a range of time, in the user's own time", async () => {
     const account = await openAccount(server.url);
     await account.setWebhooks({ webhook_url: hook, name: "Shop" });
@@ -255,6 +288,8 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
     await browser.inspect(page, "events-unknown-id");
     await page.keyboard.press("Escape");
     expect(await focused(field).count()).toBe(0);
+    expect(await field.inputValue()).toBe(first.slice(-4));
+    expect(new URL(page.url()).search).toBe(`?q=${first.slice(-4)}`);
     await page.keyboard.press("/");
     await field.fill("x".repeat(201));
     await page.keyboard.press("Enter");

@@ -58,6 +58,7 @@ export function EventsPage() {
   const [seenId, setSeenId] = useState<string | null>(null);
   /** A delivery that was acknowledged, while it is asked whether to send it again. */
   const [asked, setAsked] = useState<Asked | null>(null);
+  const [isTyping, setTyping] = useState(false);
 
   const rows = useRowKeys(list.records, findList(entry)?.selected ?? null);
   const { data } = list.loaded;
@@ -116,7 +117,12 @@ export function EventsPage() {
             )}
           </div>
           {data && dropped.length === 0 && (
-            <ReplayListed filter={filter} listed={{ ...data, records: list.records }} webhooks={webhooks.data} />
+            <ReplayListed
+              filter={filter}
+              listed={{ ...data, records: list.records }}
+              webhooks={webhooks.data}
+              isTyping={isTyping}
+            />
           )}
         </PageHead>
         <Filters
@@ -124,6 +130,7 @@ export function EventsPage() {
           webhooks={withRemoved(webhooks.data, filter.webhook, list.records)}
           seen={seen}
           onChoose={apply}
+          onTyping={setTyping}
         />
       </div>
       <Replaying listUrl={urlOf(filter)} onOver={list.loadNewest} />

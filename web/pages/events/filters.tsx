@@ -17,6 +17,8 @@ interface FiltersProps {
   /** The values to choose from, as far as they are known. */
   seen: Seen;
   onChoose(choice: Partial<Filter>): void;
+  /** As in `Search`. */
+  onTyping(isTyping: boolean): void;
 }
 
 /** Values without an entry in a choice are typed. */
@@ -29,13 +31,13 @@ const optionsOf = (words: Readonly<Record<string, string>>) =>
 
 /** Which part of the history is shown. On a phone it is collapsed until somebody wants to change it. */
 export function Filters(props: FiltersProps) {
-  const { filter, webhooks, onChoose } = props;
+  const { filter, webhooks, onChoose, onTyping } = props;
   const [isOpen, setOpen] = useState(false);
   const id = useId();
   const chips = chipsOf(filter, webhooks);
   return (
     <div class="events-filters">
-      <Search text={filter.q} onSearch={(q) => onChoose({ q })} />
+      <Search text={filter.q} onSearch={(q) => onChoose({ q })} onTyping={onTyping} />
       <Button class="filters-fold" aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
         {chips.length === 0 ? "Filters" : `Filters (${chips.length})`}
       </Button>
@@ -66,7 +68,7 @@ export function Filters(props: FiltersProps) {
   );
 }
 
-function Fields({ filter, webhooks, seen, onChoose }: FiltersProps) {
+function Fields({ filter, webhooks, seen, onChoose }: Omit<FiltersProps, "onTyping">) {
   const [typing, setTyping] = useState<Typed | null>(null);
   const { state, type, webhook, code, status, span } = filter;
 

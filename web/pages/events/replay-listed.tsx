@@ -25,10 +25,12 @@ interface ReplayListedProps {
   filter: Filter;
   listed: Listed;
   webhooks: readonly Webhook[] | undefined;
+  /** A search is being typed: what is listed is not what is meant. */
+  isTyping: boolean;
 }
 
 /** Replays what is listed, all of it and nothing else. It asks first for many, and for what was acknowledged already. */
-export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
+export function ReplayListed({ filter, listed, webhooks, isTyping }: ReplayListedProps) {
   const [asked, setAsked] = useState<ReplayThese | null>(null);
   const these = replayTheseOf(filter, listed, webhooks);
 
@@ -56,7 +58,12 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   return (
     <>
       {/* Busy while its replay runs, which has its own part of the page; then the list is read again. */}
-      <Button changes busy={isReplaying(urlOf(filter))} onClick={() => (mustAsk ? setAsked(these) : start(these))}>
+      <Button
+        changes
+        disabled={isTyping}
+        busy={isReplaying(urlOf(filter))}
+        onClick={() => (mustAsk ? setAsked(these) : start(these))}
+      >
         {these.text}
       </Button>
       {asked !== null && webhooks?.length === 0 && (

@@ -7,22 +7,30 @@ import { longestSearch } from "./filter.ts";
 import { openFrom } from "./left-lists.ts";
 
 /** An id anywhere in the text: people paste log lines. */
-const idPattern = /evt_[0-9a-z]{26}(?![0-9a-z])/i;
+const idIn = (text: string) => /evt_[0-9a-z]{26}(?![0-9a-z])/i.exec(text)?.[0].toLowerCase();
 
 /** Searches payloads for a text, or ids for a part; a whole id opens its event. */
-export function Search({ text, onSearch }: { text: string; onSearch(text: string): void }) {
-  const { route, url } = useLocation();
+export function Search({
+  text,
+  onSearch,
+  onTyping,
+}: {
+  text: string;
+  onSearch(text: string): void;
+  /** What is typed is not what is listed, or is again. */
+  onTyping(isTyping: boolean): void;
+}) {
+  const { route, url, path } = useLocation();
   const input = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(text);
   const [wrong, setWrong] = useState<string | null>(null);
   // Before anybody can type again: an effect after the next frame would erase what was typed in between.
   useLayoutEffect(() => setTyped(text), [text]);
+  const isTyping = typed.trim() !== text;
+  useLayoutEffect(() => onTyping(isTyping), [isTyping]);
   useShortcuts([{ keys: "/", does: "Search payloads and ids", run: () => input.current?.focus() }]);
 
-  async function search(): Promise<void> {
-    const wanted = typed.trim();
-    const id = idPattern.exec(wanted)?.[0].toLowerCase();
-    if (id !== undefined) return open(id);
+  function search(wanted: string): void {
     if (wanted.length > longestSearch) setWrong(`Search for at most ${longestSearch} characters.`);
     else onSearch(wanted);
   }
@@ -42,7 +50,9 @@ export function Search({ text, onSearch }: { text: string; onSearch(text: string
       class="event-search"
       onSubmit={(event) => {
         event.preventDefault();
-        void search();
+        const id = idIn(typed);
+        if (id === undefined) search(typed.trim());
+        else void open(id);
       }}
     >
       <Icon name="search" />
@@ -65,7 +75,21 @@ export function Search({ text, onSearch }: { text: string; onSearch(text: string
           // Emptied, perhaps by the field's own clear button: there is nothing to wait for.
           if (value === "" && text !== "") onSearch("");
         }}
-        onBlur={() => setWrong(null)}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          // The browser would empty the field.
+          event.preventDefault();
+          // At once, because it loses the focus before it is shown again.
+          event.currentTarget.value = text;
+          setTyped(text);
+        }}
+        onBlur={({ currentTarget }) => {
+          setWrong(null);
+          const { value } = currentTarget;
+          // It also loses the focus to another window, and as it goes with the page.
+          const isLeft = document.activeElement !== currentTarget && location.pathname === path;
+          if (isLeft && value.trim() !== text) search(idIn(value) ?? value.trim());
+        }}
       />
       <kbd>/</kbd>
       <p id="event-search-wrong" class="wrong" role="alert">
