@@ -52,6 +52,17 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     },
   );
 
+  test("that waits says why it got no answer", async () => {
+    const account = await openAccount(server.url);
+    // It speaks no TLS.
+    await account.setWebhooks({ webhook_url: hook.replace("http:", "https:") });
+    const id = await account.ingest({});
+    const page = await openEvent(account, id);
+    const why = /^TLS connection to the webhook failed \(.+\)$/;
+    await see(page.locator(".record-why").getByText(why), page.locator(".attempt-answer", { hasText: why }).first());
+    await browser.inspect(page, "event-tls");
+  });
+
   test.each(["desktop", "phone"] as const)(
     "that failed says why and what to press, and is delivered while one watches, on a %s",
     async (size) => {

@@ -2,6 +2,7 @@ import type { Attempt } from "../../api/types.ts";
 import { showControls } from "../../format/controls.ts";
 import { extractOf } from "../../format/extract.ts";
 import { explainFailure } from "../../format/failure.ts";
+import { withoutUrl } from "../../format/outcome.ts";
 import { duration, exactTime, exactTimeWithZone } from "../../format/time.ts";
 import { AnswerBody } from "../../parts/answer-body.tsx";
 import { AnswerHead, retryAfterOf } from "../../parts/answer-head.tsx";
@@ -29,7 +30,7 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
       </span>
       <span class="attempt-answer mono soft">
         {retryAfter !== null && <b class="retry-after">Retry-After: {showControls(retryAfter)}</b>}
-        {showControls(extractOf(body, longestExtract))}
+        {showControls(extractOf(body || whyNone(attempt), longestExtract))}
       </span>
     </>
   );
@@ -48,6 +49,10 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
 
 /** A square root, so that 40 ms and 400 ms still look different on a scale that ends at 10 s. */
 const barWidth = (ms: number) => Math.max(2, Math.min(48, 48 * Math.sqrt(ms / 10_000)));
+
+/** The server's sentence may say more than the few words of the status, such as what is wrong with a certificate. */
+const whyNone = ({ statusCode, error, targetWebhook }: Attempt): string =>
+  statusCode === null && error !== null ? withoutUrl(error, targetWebhook) : "";
 
 const isGood = ({ error, statusCode }: Attempt) => error === null && statusCode !== null;
 

@@ -127,12 +127,21 @@ function Why({ record, registered }: { record: EventRecord; registered: readonly
   const { state, errorReason, targetWebhook, payloadErased } = record;
   if (errorReason === null) return null;
   const { meaning, remedy, isAboutWebhooks = false } = explainFailure(record, errorReason);
-  if (state !== "FAILED") return <p class="record-why soft">{meaning} It is retried automatically.</p>;
+  const reason = withoutUrl(errorReason, targetWebhook);
+  if (state !== "FAILED") {
+    return (
+      <div class="record-why soft">
+        {/* Of an answer the meaning says as much. */}
+        {record.errorCode !== "http_status" && <p>{reason}</p>}
+        <p>{meaning} It is retried automatically.</p>
+      </div>
+    );
+  }
   const goesElsewhere = registered !== undefined && registered.length > 0 && !registered.includes(targetWebhook);
   return (
     <div class="record-why notice bad">
       <p>
-        <strong title={withoutQuery(errorReason)}>{withoutUrl(errorReason, targetWebhook)}</strong>
+        <strong title={withoutQuery(errorReason)}>{reason}</strong>
       </p>
       <p>{meaning}</p>
       {!payloadErased && (
