@@ -314,7 +314,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     const copied = await clipboardOf(page);
     expect(await page.content()).not.toContain("source=postrider");
     expect(copied).not.toContain("source=postrider");
-    await see(page.getByText(/^Copied without the URL's query/));
+    await see(page.getByText(/^Copied for 127\.0\.0\.1:\d+ without the URL's query/));
     const command = copied.replace("QUERY", "source=postrider");
     expect(await Bun.spawn(["sh", "-c", command], { stdout: "ignore", stderr: "ignore" }).exited).toBe(0);
     const again = await receiver.waitFor(

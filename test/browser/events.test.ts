@@ -173,7 +173,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await browser.inspect(page, "events-by-keyboard");
 
     await page.keyboard.press("c");
-    await see(page.getByText(/^Copied without the URL's query/));
+    await see(page.getByText(/^Copied for 127\.0\.0\.1:\d+ without the URL's query/));
     expect(await page.evaluate("navigator.clipboard.readText()")).toContain(oldest);
 
     receiver.answerAlways(200);

@@ -282,6 +282,32 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     expect(await dialog.getByRole("button").allTextContents()).toEqual(["Not now", "Replay to Shop"]);
   });
 
+  test("copies an event as curl for the webhook that is meant, and names it", async () => {
+    const { account, path } = await openShop("desktop");
+    answers.set(path, failing);
+    await account.ingestAll(orders(1));
+    const { events } = await until(
+      () => account.get<{ events: { eventId: string }[] }>("/v1/events/state/FAILED"),
+      ({ events }) => events.length === 1,
+    );
+    const page = await browser.page({ size: "desktop", permissions: ["clipboard-read", "clipboard-write"] });
+    await account.signIn(page);
+    const copied = () => page.evaluate<string>("navigator.clipboard.readText()");
+    await page.goto(`${server.url}/events/${events[0]?.eventId}`);
+    await page.getByText("Failed", { exact: true }).waitFor();
+    await page.keyboard.press("c");
+    await seeText(page, "Copied as curl for Shop.");
+    expect(await copied()).toContain(`${path}'`);
+    await press(page, "Copy as curl for Shop");
+
+    await page.goto(`${server.url}/events?state=delivered`);
+    await page.locator("a.event-row").click();
+    await page.getByText("Failed", { exact: true }).waitFor();
+    await page.keyboard.press("c");
+    await seeText(page, "Copied as curl for Audit.");
+    expect(await copied()).toContain("/audit'");
+  });
+
   test("keeps what somebody points at", async () => {
     const { page, account, path } = await openShop("desktop");
     answers.set(path, failing);

@@ -22,10 +22,11 @@ import { payloadOf } from "./event/payload-of.ts";
 import { RecordCard, ReplacedCard } from "./event/record-card.tsx";
 import "./event.css";
 import { tryAndSay } from "./events/act.ts";
+import { webhookInWords } from "./events/chips.ts";
 import { copyCurl, curlOfEvent } from "./events/event-curl.ts";
-import { useWayBack } from "./events/left-lists.ts";
+import { followedRow, useWayBack } from "./events/left-lists.ts";
 import { receiversIn, receiversOf } from "./events/receivers.ts";
-import { attemptsInWords } from "./events/record.ts";
+import { attemptsInWords, meantOf } from "./events/record.ts";
 import { replayEvent } from "./events/replay-event.ts";
 
 /** One event: what was submitted, and what became of it at each webhook. */
@@ -33,10 +34,13 @@ export function EventPage() {
   const { id = "" } = useRoute().params;
   const event = useLiveEvent(id);
   const back = useWayBack();
-  const [first] = event.data?.records ?? [];
+  const records = event.data?.records ?? [];
+  const [first] = records;
+  const meant = meantOf(records, followedRow());
   const isErased = first?.payloadErased === true;
 
   const webhooks = useLoaded("webhooks", readWebhooks);
+  const called = webhookInWords(meant?.targetWebhook ?? "", webhooks.data);
   /** Whom a replay would deliver to, while the question stands. */
   const [asked, setAsked] = useState<readonly Webhook[] | null>(null);
 
@@ -49,7 +53,7 @@ export function EventPage() {
   async function askOrReplay(): Promise<void> {
     // The list may have changed since the page was opened.
     const receivers = receiversOf(await readWebhooks(), first?.eventType ?? null);
-    if (receiversIn("DELIVERED", event.data?.records ?? [], receivers).length > 0) setAsked(receivers);
+    if (receiversIn("DELIVERED", records, receivers).length > 0) setAsked(receivers);
     else await replay();
   }
 
@@ -64,7 +68,7 @@ export function EventPage() {
     {
       keys: "c",
       does: "Copy this event as curl",
-      run: () => void (first && !isErased && tryAndSay(() => copyCurl(first))),
+      run: () => void (meant && !isErased && tryAndSay(() => copyCurl(meant, called))),
     },
   ]);
 
@@ -80,7 +84,14 @@ export function EventPage() {
         {first && (
           <div class="end">
             <Copy text={id} what="id" label="Copy id" kind="plain" />
-            {!isErased && <Copy text={() => curlOfEvent(first)} what="as curl" label="Copy as curl" kind="plain" />}
+            {meant && !isErased && (
+              <Copy
+                text={() => curlOfEvent(meant)}
+                what={`as curl${records.length > 1 ? ` for ${called}` : ""}`}
+                label="Copy as curl"
+                kind="plain"
+              />
+            )}
             <Button
               changes
               kind="primary"

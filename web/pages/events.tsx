@@ -71,8 +71,14 @@ export function EventsPage() {
       changes: true,
       run: () => void act(rows.selectedRecord, askOrReplay),
     },
-    { keys: "c", does: "Copy the selected event as curl", run: () => void act(rows.selectedRecord, copyCurl) },
+    {
+      keys: "c",
+      does: "Copy the selected event as curl",
+      run: () => void act(rows.selectedRecord, (record) => copyCurl(record, nameOf(record))),
+    },
   ]);
+
+  const nameOf = ({ targetWebhook }: ListedRecord) => webhookInWords(targetWebhook, webhooks.data);
 
   /** Replays the row's delivery; if its webhook is gone, it goes to those that are registered. */
   async function askOrReplay(record: ListedRecord): Promise<void> {
@@ -160,12 +166,12 @@ export function EventsPage() {
                   <EventRow
                     key={pairOf(record)}
                     record={record}
-                    webhook={webhookInWords(record.targetWebhook, webhooks.data)}
+                    webhook={nameOf(record)}
                     isPaused={webhooks.data?.find(({ url }) => url === record.targetWebhook)?.state === "paused"}
                     isSelected={pairOf(record) === rows.selected}
                     isNew={seenId !== null && record.eventId > seenId}
                     onSelect={() => rows.select(pairOf(record))}
-                    onOpen={() => openFrom(url)}
+                    onOpen={() => openFrom(url, record)}
                   />
                 ))}
               </ul>

@@ -175,7 +175,7 @@ function Latest({
               record={record}
               webhook={name || hostOf(url)}
               isPaused={state === "paused"}
-              onOpen={() => openFrom(page)}
+              onOpen={() => openFrom(page, record)}
             />
           ))}
         </ul>

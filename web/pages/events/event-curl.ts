@@ -1,14 +1,11 @@
 import { call } from "../../api/client.ts";
 import type { Delivery } from "../../api/types.ts";
 import { asCurl } from "../../curl.ts";
+import { hostOf } from "../../format/shorten.ts";
 import { copyText } from "../../parts/copy.tsx";
 import { say } from "../../parts/said.tsx";
 import { server } from "../../session/server.ts";
-
-interface Target {
-  readonly eventId: string;
-  readonly targetWebhook: string;
-}
+import type { Pair } from "./record.ts";
 
 /** Used where only the user knows the address. */
 const exampleTarget = "http://localhost:3000/hook";
@@ -16,16 +13,17 @@ const exampleTarget = "http://localhost:3000/hook";
 /**
  * The delivery as a command: what the webhook would get now, freshly signed. A message says why it names another address.
  */
-export async function curlOfEvent({ eventId, targetWebhook }: Target): Promise<string> {
+export async function curlOfEvent({ eventId, targetWebhook }: Pair): Promise<string> {
   const { headers, body } = await call<Delivery>(`/v1/events/${eventId}/delivery`);
   const { url, hint } = addressOf(targetWebhook);
   if (hint !== null) say(hint);
   return asCurl({ url, headers, body });
 }
 
-export async function copyCurl(target: Target): Promise<void> {
+/** @param webhook as people call it */
+export async function copyCurl(target: Pair, webhook: string): Promise<void> {
   await copyText(await curlOfEvent(target));
-  if (addressOf(target.targetWebhook).hint === null) say("Copied as a curl command.");
+  if (addressOf(target.targetWebhook).hint === null) say(`Copied as curl for ${webhook}.`);
 }
 
 function addressOf(url: string): { url: string; hint: string | null } {
@@ -38,6 +36,6 @@ function addressOf(url: string): { url: string; hint: string | null } {
   if (query === undefined) return { url, hint: null };
   return {
     url: `${address}?QUERY`,
-    hint: "Copied without the URL's query, which may hold a secret. Put it in the place of QUERY.",
+    hint: `Copied for ${hostOf(url)} without the URL's query, which may hold a secret. Put it in the place of QUERY.`,
   };
 }

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import type { Listed } from "./record.ts";
+import { type Listed, type Pair, pairOf } from "./record.ts";
 
 /** The state of a list when the user left it. */
 export interface LeftList {
@@ -60,10 +60,19 @@ export function useReturn(entry: string, shown: Omit<LeftList, "scrollY"> | unde
 /** The list that opens an event: set when its row is followed, and read by the event's page. */
 let opening: string | null = null;
 
-/** @param listUrl the list's URL */
-export function openFrom(listUrl: string): void {
+/** The row that was followed last, as `pairOf` identifies it. Webhooks' URLs may hold secrets, so it is kept here alone. */
+let followed = "";
+
+/**
+ * @param listUrl the list's URL
+ * @param row undefined: the event was found by its id
+ */
+export function openFrom(listUrl: string, row?: Pair): void {
   opening = listUrl;
+  followed = row ? pairOf(row) : "";
 }
+
+export const followedRow = (): string => followed;
 
 export interface WayBack {
   readonly href: string;

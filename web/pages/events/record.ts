@@ -4,14 +4,27 @@ import { count } from "../../format/number.ts";
 /** A record as the list holds it: without its payload, which may be a quarter of a megabyte. */
 export type ListedRecord = Omit<EventRecord, "originalPayload">;
 
+export type Pair = Pick<ListedRecord, "eventId" | "targetWebhook">;
+
 /** Identifies a record: there is one for each event and webhook. */
-export const pairOf = ({ eventId, targetWebhook }: { eventId: string; targetWebhook: string }): string =>
-  `${eventId} ${targetWebhook}`;
+export const pairOf = ({ eventId, targetWebhook }: Pair): string => `${eventId} ${targetWebhook}`;
 
 export function withoutPayload({ originalPayload, ...record }: EventRecord): ListedRecord {
   if (originalPayload === null) return record;
   return { ...record, payloadStart: JSON.stringify(originalPayload).slice(0, longestStart) };
 }
+
+/**
+ * Which of an event's deliveries is meant: that of the row which led to it, otherwise the first that is not delivered.
+ * @param followed the row's pair
+ */
+export const meantOf = <T extends Pair & { readonly state: string }>(
+  records: readonly T[],
+  followed: string,
+): T | undefined =>
+  records.find((record) => pairOf(record) === followed) ??
+  records.find(({ state }) => state !== "DELIVERED") ??
+  records[0];
 
 /** As much as the server keeps. */
 const longestStart = 200;
@@ -41,10 +54,7 @@ export const attemptsInWords = (attempts: number): string => (attempts === 1 ? "
 /**
  * The row that news about a record belongs to. One without a webhook becomes that of the webhook to which it is replayed.
  */
-export const findRow = (
-  rows: readonly ListedRecord[],
-  about: Pick<ListedRecord, "eventId" | "targetWebhook">,
-): ListedRecord | undefined =>
+export const findRow = (rows: readonly ListedRecord[], about: Pair): ListedRecord | undefined =>
   rows.find((row) => row.eventId === about.eventId && row.targetWebhook === about.targetWebhook) ??
   rows.find((row) => row.eventId === about.eventId && row.targetWebhook === "");
 

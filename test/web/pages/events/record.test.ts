@@ -7,6 +7,7 @@ import {
   findRow,
   finishedOf,
   type ListedRecord,
+  meantOf,
   newerOf,
   withFresh,
 } from "../../../../web/pages/events/record.ts";
@@ -172,4 +173,14 @@ test("an event that was read again stays in its rows, also those of webhooks tha
   const added = { ...record, targetWebhook: "https://new.example/" };
   expect(withFresh([other, record, gone], [added, fresh])).toEqual([other, fresh, added]);
   expect(withFresh([other, gone], [])).toEqual([other, gone]);
+});
+
+test.each<[string, string, string[], string]>([
+  ["of the row which led to it", "evt_1 b", ["DELIVERED", "DELIVERED", "FAILED"], "b"],
+  ["that did not arrive", "", ["DELIVERED", "DELIVERED", "FAILED"], "c"],
+  ["that did not arrive, for a row of another event", "evt_2 b", ["DELIVERED", "PENDING", "FAILED"], "b"],
+  ["first made, if all of them arrived", "", ["DELIVERED", "DELIVERED", "DELIVERED"], "a"],
+])("the delivery of an event that is meant is the one %s", (_, followed, states, meant) => {
+  const records = states.map((state, n) => ({ eventId: "evt_1", targetWebhook: "abc".charAt(n), state }));
+  expect(meantOf(records, followed)?.targetWebhook).toBe(meant);
 });
