@@ -223,6 +223,15 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
       expect(await shop.getByRole("button").count()).toBe(0);
       await browser.inspect(page, "overview-disabled");
 
+      await page.goto(`${server.url}/events?state=failed`);
+      await bar.getByRole("button", { name: "Enable Shop" }).waitFor();
+      expect(await page.getByRole("button", { name: /^Replay/ }).count()).toBe(0);
+      await page.locator("a.event-row").first().focus();
+      await page.keyboard.press("r");
+      await seeText(page, "Shop is disabled. Enable it, then replay.");
+      expect(await account.get("/v1/events/replays")).toMatchObject({ total: 0 });
+      await page.goto(server.url);
+
       await press(bar, "Enable Shop");
       await seeText(page, "Shop is enabled. You can replay what failed while it was disabled.");
       await bar.waitFor({ state: "detached" });

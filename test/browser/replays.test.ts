@@ -246,6 +246,20 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     await page.getByText("number 51", { exact: true }).waitFor();
   });
 
+  test("replays nothing while no webhook is enabled, and enables it", async () => {
+    const { page, account, answerWith, received } = await open({ size: "desktop" });
+    answerWith(410);
+    await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    await received(3);
+    await page.reload();
+    const replay = page.getByRole("button", { name: "Replay 3 failed events" });
+    await replay.and(page.locator(":disabled")).waitFor();
+    answerWith(204);
+    await page.getByRole("button", { name: /^Enable / }).click();
+    await replay.click();
+    await seeText(page, "3 delivered");
+  });
+
   test("says before that without a webhook a replay goes nowhere", async () => {
     const { page, account } = await open({ size: "desktop", path: "?kind=all" });
     await account.setWebhooks();

@@ -21,11 +21,11 @@ import { Payload } from "./event/payload.tsx";
 import { payloadOf } from "./event/payload-of.ts";
 import { RecordCard, ReplacedCard } from "./event/record-card.tsx";
 import "./event.css";
-import { tryAndSay } from "./events/act.ts";
+import { sayDisabled, tryAndSay } from "./events/act.ts";
 import { webhookInWords } from "./events/chips.ts";
 import { copyCurl, curlOfEvent } from "./events/event-curl.ts";
 import { followedRow, useWayBack } from "./events/left-lists.ts";
-import { receiversIn, receiversOf } from "./events/receivers.ts";
+import { isEnabled, receiversIn, receiversOf } from "./events/receivers.ts";
 import { attemptsInWords, meantOf } from "./events/record.ts";
 import { replayEvent } from "./events/replay-event.ts";
 
@@ -52,7 +52,10 @@ export function EventPage() {
   /** Webhooks that have acknowledged an event get it a second time only if the user says so. */
   async function askOrReplay(): Promise<void> {
     // The list may have changed since the page was opened.
-    const receivers = receiversOf(await readWebhooks(), first?.eventType ?? null);
+    const registered = await readWebhooks();
+    const receivers = receiversOf(registered, first?.eventType ?? null);
+    const disabled = registered.find((one) => !isEnabled(one));
+    if (receivers.length === 0 && disabled) return sayDisabled(disabled);
     if (receiversIn("DELIVERED", records, receivers).length > 0) setAsked(receivers);
     else await replay();
   }

@@ -6,6 +6,7 @@ import { readWebhooks } from "../api/webhooks.ts";
 import { showControls } from "../format/controls.ts";
 import { exactTimeWithZone } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
+import { DisabledWebhook } from "../parts/disabled-webhook.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { useShortcuts } from "../parts/keyboard.tsx";
 import { PageHead } from "../parts/page.tsx";
@@ -14,7 +15,7 @@ import { say } from "../parts/said.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
-import { tryAndSay } from "./events/act.ts";
+import { sayDisabled, tryAndSay } from "./events/act.ts";
 import { webhookInWords } from "./events/chips.ts";
 import { copyCurl } from "./events/event-curl.ts";
 import { useEventList } from "./events/event-list.ts";
@@ -24,11 +25,12 @@ import { Filters } from "./events/filters.tsx";
 import { findList, openFrom, useHistoryEntry, useReturn } from "./events/left-lists.ts";
 import { useNews } from "./events/news.ts";
 import { Pager, SearchFurther } from "./events/pager.tsx";
+import { isCalled, isEnabled } from "./events/receivers.ts";
 import { type Listed, type ListedRecord, pairOf } from "./events/record.ts";
 import { replayableUrl, withRemoved } from "./events/removed-webhook.ts";
 import { replayEvent } from "./events/replay-event.ts";
 import { ReplayListed } from "./events/replay-listed.tsx";
-import { againInWords } from "./events/replay-these.ts";
+import { againInWords, disabledFor } from "./events/replay-these.ts";
 import { Replaying } from "./events/replaying.tsx";
 import { EventRow, EventSkeleton } from "./events/row.tsx";
 import { useRowKeys } from "./events/row-keys.ts";
@@ -62,7 +64,8 @@ export function EventsPage() {
 
   const rows = useRowKeys(list.records, findList(entry)?.selected ?? null);
   const { data } = list.loaded;
-  useReturn(entry, data && { listed: { ...data, records: list.records }, selected: rows.selected });
+  const listed = data && { ...data, records: list.records };
+  useReturn(entry, listed && { listed, selected: rows.selected });
 
   useShortcuts([
     {
@@ -83,7 +86,9 @@ export function EventsPage() {
   /** Replays the row's delivery; if its webhook is gone, it goes to those that are registered. */
   async function askOrReplay(record: ListedRecord): Promise<void> {
     const registered = webhooks.data ?? (await readWebhooks());
-    const isRegistered = registered.some(({ url }) => url === record.targetWebhook);
+    const target = registered.find(({ url }) => url === record.targetWebhook);
+    if (target && !isEnabled(target)) return sayDisabled(target);
+    const isRegistered = target !== undefined;
     const { eventId } = record;
     const again = againInWords(
       isRegistered ? [record] : await call<EventRecord[]>(`/v1/events/${eventId}`),
@@ -107,6 +112,7 @@ export function EventsPage() {
     if (isWaitingForFirst) loadNewest();
   }, [isWaitingForFirst]);
 
+  const disabled = listed && webhooks.data && disabledFor(filter, listed, webhooks.data);
   const replayable = replayableUrl(filter, list.records, webhooks.data);
   const apply = (choice: Partial<Filter>) => route(urlOf(choose(filter, choice)));
 
@@ -122,13 +128,8 @@ export function EventsPage() {
               </Button>
             )}
           </div>
-          {data && dropped.length === 0 && (
-            <ReplayListed
-              filter={filter}
-              listed={{ ...data, records: list.records }}
-              webhooks={webhooks.data}
-              isTyping={isTyping}
-            />
+          {listed && dropped.length === 0 && (
+            <ReplayListed filter={filter} listed={listed} webhooks={webhooks.data} isTyping={isTyping} />
           )}
         </PageHead>
         <Filters
@@ -146,6 +147,7 @@ export function EventsPage() {
           <a href={urlOf(filter)}>Remove it</a> to replay what is listed.
         </p>
       )}
+      {disabled && <DisabledWebhook webhook={disabled} onEnabled={webhooks.reload} />}
       {replayable !== null && (
         <p class="notice">
           This webhook was removed, so nothing can be replayed to it. <a href={replayable}>See all that failed</a> to
@@ -200,7 +202,7 @@ export function EventsPage() {
 
 /** Null: any webhook; undefined: it is unknown, or no longer registered. */
 function urlOfWebhook(chosen: string, webhooks: readonly Webhook[] | undefined): string | null | undefined {
-  return chosen === "" ? null : webhooks?.find(({ id, url }) => id === chosen || url === chosen)?.url;
+  return chosen === "" ? null : webhooks?.find(isCalled(chosen))?.url;
 }
 
 async function act(record: ListedRecord | undefined, run: (record: ListedRecord) => Promise<void>): Promise<void> {

@@ -109,11 +109,7 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
           <Copy text={url} what="the URL" />
         </p>
         {webhook.state === "disabled" && (
-          <DisabledWebhook
-            webhook={webhook}
-            name={name || hostOf(url)}
-            onEnabled={async () => onSaved(await readWebhooks())}
-          />
+          <DisabledWebhook webhook={webhook} onEnabled={async () => onSaved(await readWebhooks())} />
         )}
         {webhook.paused && <p class="notice warn">Its deliveries wait, and go out oldest first when you resume it.</p>}
         {isTesting && <TestPanel webhook={webhook} />}

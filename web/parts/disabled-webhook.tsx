@@ -1,6 +1,7 @@
 import type { Webhook } from "../api/types.ts";
 import { enableWebhook } from "../api/webhooks.ts";
 import { isolated, showControls } from "../format/controls.ts";
+import { hostOf } from "../format/shorten.ts";
 import { Button } from "./button.tsx";
 import { say } from "./said.tsx";
 import { Time } from "./time.tsx";
@@ -13,14 +14,13 @@ const reasons: Readonly<Record<string, string>> = {
 
 /** Says that nothing is sent to a webhook any more, why, and the one thing to press. */
 export function DisabledWebhook({
-  webhook: { id, disabled_at: at, disabled_reason: reason },
-  name,
+  webhook: { id, url, name: given, disabled_at: at, disabled_reason: reason },
   onEnabled,
 }: {
-  webhook: Pick<Webhook, "id" | "disabled_at" | "disabled_reason">;
-  name: string;
+  webhook: Webhook;
   onEnabled(): void;
 }) {
+  const name = given || hostOf(url);
   const why = reasons[reason ?? ""];
 
   async function enable(): Promise<void> {

@@ -4,6 +4,7 @@ import { reasonInWords } from "../../format/failure.ts";
 import { hostOf, shortenId } from "../../format/shorten.ts";
 import { exactTime } from "../../format/time.ts";
 import type { Filter, Span, StateChoice } from "./filter.ts";
+import { isCalled } from "./receivers.ts";
 
 export const stateWords: Readonly<Record<StateChoice, string>> = {
   "": "All states",
@@ -29,7 +30,7 @@ type Webhooks = readonly Webhook[] | undefined;
  * only the host.
  */
 export function webhookInWords(idOrUrl: string, webhooks: Webhooks): string {
-  const known = webhooks?.find(({ id, url }) => id === idOrUrl || url === idOrUrl);
+  const known = webhooks?.find(isCalled(idOrUrl));
   return known?.name ? isolated(known.name) : hostOf(known?.url ?? idOrUrl);
 }
 

@@ -7,6 +7,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { chipsOf, spanWords, stateWords, webhookInWords } from "./chips.ts";
 import { CustomTimes } from "./custom-times.tsx";
 import { everything, type Filter, isStatus } from "./filter.ts";
+import { isCalled } from "./receivers.ts";
 import { Search } from "./search.tsx";
 import type { Seen } from "./seen.ts";
 
@@ -174,7 +175,7 @@ function reasonOptions(chosen: string, statuses: readonly string[]): { value: st
 /** A chosen webhook that is no longer registered still shows as chosen. */
 function webhookOptions(chosen: string, webhooks: readonly Webhook[] | undefined) {
   const options = (webhooks ?? []).map(({ id }) => ({ value: id, text: webhookInWords(id, webhooks) }));
-  const isKnown = chosen === "" || webhooks?.some(({ id, url }) => id === chosen || url === chosen);
+  const isKnown = chosen === "" || webhooks?.some(isCalled(chosen));
   return isKnown ? options : [...options, { value: chosen, text: webhookInWords(chosen, undefined) }];
 }
 

@@ -1,12 +1,20 @@
 import type { Webhook } from "../../api/types.ts";
 import type { ListedRecord } from "./record.ts";
 
+/** @param idOrUrl as a filter names a webhook */
+export const isCalled =
+  (idOrUrl: string) =>
+  ({ id, url }: Pick<Webhook, "id" | "url">): boolean =>
+    id === idOrUrl || url === idOrUrl;
+
+export const isEnabled = ({ state }: Webhook): boolean => state !== "disabled";
+
 /** The webhooks to which a replay delivers an event of this type: it passes over the others (rules, section 14). */
 export const receiversOf = (webhooks: readonly Webhook[], eventType: string | null): Webhook[] =>
   webhooks.filter((webhook) => receives(webhook, eventType));
 
-const receives = ({ state, event_types = null }: Webhook, eventType: string | null): boolean =>
-  state !== "disabled" && takes(event_types, eventType);
+const receives = (webhook: Webhook, eventType: string | null): boolean =>
+  isEnabled(webhook) && takes(webhook.event_types ?? null, eventType);
 
 /** As the server decides it. */
 export function takes(patterns: readonly string[] | null, type: string | null): boolean {

@@ -1,12 +1,10 @@
 import type { Webhook } from "../../api/types.ts";
 import { hostOf } from "../../format/shorten.ts";
 import { type Filter, urlOf } from "./filter.ts";
+import { isCalled } from "./receivers.ts";
 import type { ListedRecord } from "./record.ts";
 
 type Records = readonly Pick<ListedRecord, "targetWebhook" | "state">[];
-
-const isAmong = (webhooks: readonly Webhook[], chosen: string): boolean =>
-  webhooks.some(({ id, url }) => id === chosen || url === chosen);
 
 /** The webhooks to choose from, with a chosen one that was removed: its records still have its URL. */
 export function withRemoved(
@@ -15,7 +13,7 @@ export function withRemoved(
   records: Records,
 ): readonly Webhook[] | undefined {
   const url = records[0]?.targetWebhook;
-  if (webhooks === undefined || chosen === "" || !url || isAmong(webhooks, chosen)) return webhooks;
+  if (webhooks === undefined || chosen === "" || !url || webhooks.some(isCalled(chosen))) return webhooks;
   return [...webhooks, { id: chosen, url, name: `${hostOf(url)}, removed` }];
 }
 
@@ -29,7 +27,7 @@ export function replayableUrl(
   records: Records,
   webhooks: readonly Webhook[] | undefined,
 ): string | null {
-  if (webhooks === undefined || filter.webhook === "" || isAmong(webhooks, filter.webhook)) return null;
+  if (webhooks === undefined || filter.webhook === "" || webhooks.some(isCalled(filter.webhook))) return null;
   if (!records.some(({ state }) => state === "FAILED")) return null;
   return urlOf({ ...filter, webhook: "", state: "failed", page: 1, until: "" });
 }

@@ -9,6 +9,7 @@ import { ReplayQuestion } from "../../parts/replay-question.tsx";
 import { useLoaded } from "../../stream/load.ts";
 import { chipsOf, webhookInWords } from "./chips.ts";
 import { type Filter, urlOf } from "./filter.ts";
+import { isEnabled } from "./receivers.ts";
 import type { Listed } from "./record.ts";
 import {
   includesDelivered,
@@ -91,7 +92,7 @@ export function ReplayListed({ filter, listed, webhooks, isTyping }: ReplayListe
           target={targetInWords(
             asked.kind,
             taken,
-            (webhooks ?? []).map(({ id }) => webhookInWords(id, webhooks)),
+            (webhooks ?? []).filter(isEnabled).map(({ id }) => webhookInWords(id, webhooks)),
             webhookInWords(taken.webhook, webhooks),
           )}
           onStart={() => start(asked)}

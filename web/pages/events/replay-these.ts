@@ -3,7 +3,7 @@ import { mostUnasked } from "../../format/kept.ts";
 import { count } from "../../format/number.ts";
 import { webhookInWords } from "./chips.ts";
 import { type Filter, fieldsOf, isChoosing, urlOf } from "./filter.ts";
-import { receiversIn } from "./receivers.ts";
+import { isCalled, isEnabled, receiversIn } from "./receivers.ts";
 import { deliveriesInWords, type Listed, type ListedRecord } from "./record.ts";
 
 /** A replay of exactly what a list shows: never wider. */
@@ -46,6 +46,17 @@ function onlyWebhookOf(
   return webhooks.find((webhook) => webhook.url === url);
 }
 
+/** The disabled webhook that keeps a list from being replayed: all of it is of this one, or none is enabled. */
+export function disabledFor(
+  { webhook }: Filter,
+  listed: Pick<Listed, "total" | "totalIsExact" | "records">,
+  webhooks: readonly Webhook[],
+): Webhook | undefined {
+  const only = webhook === "" ? onlyWebhookOf(listed, webhooks) : webhooks.find(isCalled(webhook));
+  const first = webhooks.some(isEnabled) ? undefined : webhooks[0];
+  return [only, first].find((one) => one && !isEnabled(one));
+}
+
 /**
  * How the deliveries of a list are replayed. For a search, an earlier replay, states that no replay selects, and a
  * webhook that is no longer registered, only the visible page is replayed.
@@ -58,10 +69,10 @@ export function replayTheseOf(
   listed: Pick<Listed, "total" | "totalIsExact" | "readAt" | "held" | "records">,
   webhooks: readonly Webhook[] | undefined,
 ): ReplayThese | null {
-  if (webhooks === undefined || listed.records.length === 0) return null;
+  if (webhooks === undefined || listed.records.length === 0 || disabledFor(filter, listed, webhooks)) return null;
   const { state, webhook, q, replay } = filter;
-  const isRegistered = (wanted: string) => webhooks.some(({ id, url }) => id === wanted || url === wanted);
-  if (q === "" && replay === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
+  const isReached = (wanted: string) => webhooks.filter(isEnabled).some(isCalled(wanted));
+  if (q === "" && replay === "" && (state === "" || state === "failed") && (webhook === "" || isReached(webhook))) {
     const { status, ...given } = fieldsOf(filter, listed.readAt, listed.held);
     const { total, totalIsExact } = listed;
     const isAnyErased = listed.records.some(({ payloadErased }) => payloadErased);
@@ -92,7 +103,7 @@ export function replayTheseOf(
     };
   }
   const records = listed.records.filter(
-    ({ targetWebhook, payloadErased }) => !payloadErased && (targetWebhook === "" || isRegistered(targetWebhook)),
+    ({ targetWebhook, payloadErased }) => !payloadErased && (targetWebhook === "" || isReached(targetWebhook)),
   );
   const n = records.length;
   if (n === 0 || webhooks.length === 0) return null;
@@ -101,7 +112,7 @@ export function replayTheseOf(
   const again = againInWords(records, webhooks);
   const mustAsk = again !== "";
   const onPage = listed.records.length;
-  // Payloads were erased, or webhooks removed.
+  // Payloads were erased, or webhooks removed or disabled.
   const some = n === onPage ? `the ${n}` : `${n} of the ${onPage}`;
   const text = `Replay ${isAll ? these : `${some} on this page`}${mustAsk ? " …" : ""}`;
   return { by: "page", records, again, text, words: deliveriesInWords(n), mustAsk };

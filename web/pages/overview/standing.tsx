@@ -39,7 +39,7 @@ export function Standing({
       {situation.webhooks
         .filter(({ state }) => state === "disabled")
         .map((webhook) => (
-          <DisabledWebhook key={webhook.id} webhook={webhook} name={webhook.name} onEnabled={onChanged} />
+          <DisabledWebhook key={webhook.id} webhook={webhook} onEnabled={onChanged} />
         ))}
       {failing.length > 0 && (
         <div class="stack" {...holding}>

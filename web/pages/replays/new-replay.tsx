@@ -8,6 +8,7 @@ import { toTyped } from "../../format/typed-time.ts";
 import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
+import { DisabledWebhook } from "../../parts/disabled-webhook.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { readAhead } from "../../parts/read-ahead.ts";
@@ -16,6 +17,7 @@ import { say } from "../../parts/said.tsx";
 import { TimeField } from "../../parts/time-field.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
+import { isEnabled } from "../events/receivers.ts";
 import { toUnacknowledged } from "../events/replay-these.ts";
 import {
   type Choice,
@@ -60,6 +62,8 @@ export function NewReplay({
 
   const webhooks = useLoaded("webhooks", readWebhooks);
   useRefresh(["account.changed"], listEveryMs, webhooks.reload);
+
+  const disabled = webhooks.data?.some(isEnabled) ? undefined : webhooks.data?.[0];
 
   const [isAsking, setAsking] = useState(false);
   const start = useAttempt(
@@ -144,12 +148,13 @@ export function NewReplay({
               No webhook is registered, so a replay has nowhere to go. <a href="/webhooks">Register a webhook first</a>.
             </p>
           )}
+          {disabled && <DisabledWebhook webhook={disabled} onEnabled={webhooks.reload} />}
           <Refusal of={start} />
           <div class="buttons">
             <AttemptButton
               of={start}
               type="submit"
-              disabled={selected === null || selected === 0 || shownLabel.trim() === ""}
+              disabled={selected === null || selected === 0 || shownLabel.trim() === "" || disabled !== undefined}
             >
               {startText(choice.kind, selected)}
               {mustAsk && " …"}

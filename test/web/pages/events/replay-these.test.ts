@@ -3,6 +3,7 @@ import { everything, type Filter } from "../../../../web/pages/events/filter.ts"
 import type { ListedRecord } from "../../../../web/pages/events/record.ts";
 import {
   againInWords,
+  disabledFor,
   replayTheseOf,
   restOf,
   takenBy,
@@ -130,6 +131,30 @@ describe("what no replay selects is replayed as the page shows it", () => {
     });
     const all = { ...listed, total: 2 };
     expect(replayTheseOf(given({ q: "ada" }), all, [shop])).toMatchObject({ text: "Replay these 2" });
+  });
+});
+
+describe("nothing is replayed to a webhook that is disabled", () => {
+  const off = { ...shop, state: "disabled" };
+  const books = { id: "wh_2", url: "https://books.example/hook", name: "Books" };
+  const whole = { ...listed, total: 2 };
+  const mixed = { ...whole, records: [record(shop.url), record(books.url)] };
+  test.each<[string, Partial<Filter>, typeof listed, (typeof shop)[], (typeof shop)[]]>([
+    ["where it is chosen", { webhook: "wh_1" }, listed, [off, books], [off]],
+    ["where all that is listed is of it", { state: "failed" }, whole, [off, books], [off]],
+    ["where no other is enabled", {}, listed, [off, { ...books, state: "disabled" }], [off]],
+    ["but to the others", { state: "failed" }, mixed, [off, books], []],
+    ["but where other pages may have others", { state: "failed" }, listed, [off, books], []],
+  ])("%s", (_, filter, some, webhooks, disabled) => {
+    expect(disabledFor(given(filter), some, webhooks) ?? null).toEqual(disabled[0] ?? null);
+    expect(replayTheseOf(given(filter), some, webhooks) === null).toBe(disabled.length > 0);
+  });
+
+  test("nor of a page that lists it among others", () => {
+    expect(replayTheseOf(given({ q: "ada" }), mixed, [off, books])).toMatchObject({
+      records: [mixed.records[1]],
+      text: "Replay 1 of the 2 on this page",
+    });
   });
 });
 
