@@ -94,6 +94,12 @@ export const pausedPage = () =>
     { extra: { "Retry-After": "600" } },
   );
 
+/** For every page where payments are off, which nothing may mention there (rules, section 4). They may come back on. */
+export const notInUsePage = (status: 200 | 503) =>
+  page(status, "This page is not in use", "It may be again later; ask the operator of this server.", {
+    extra: status === 503 ? { "Retry-After": "3600" } : {},
+  });
+
 /** Reveals nothing about any account: anyone who knows a reference can open it. */
 export const returnedPage = () =>
   page(

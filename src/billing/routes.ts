@@ -17,6 +17,7 @@ import {
   cancelledPage,
   emailRefusedPage,
   expiredPage,
+  notInUsePage,
   pausedPage,
   returnedPage,
   unavailablePage,
@@ -60,15 +61,16 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
   };
 
   async function showBilling(tenant: Tenant): Promise<Reply> {
+    if (!payments) throw paymentsUnavailable();
     const accountKey = await store.billingAccountOf(tenant.key);
     const nothing = { lines: [], totalKobo: 0 };
     if (accountKey === null) {
       return ok(m.toBilling({ tenant, prices, books: null, month: nothing, history: [], paymentUrl: null }));
     }
     const books = await store.books(accountKey);
-    const month = payments ? await payments.invoicing.soFar(books.account, clock.now()) : nothing;
+    const month = await payments.invoicing.soFar(books.account, clock.now());
     const history = await store.chargeHistory(accountKey, shownCharges);
-    const paymentUrl = payments && books.verification && payments.paymentUrl(books.verification.token);
+    const paymentUrl = books.verification && payments.paymentUrl(books.verification.token);
     return ok(m.toBilling({ tenant, prices, books, month, history, paymentUrl }));
   }
 
@@ -81,7 +83,10 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         tag,
         summary: "Show the plan, the card, the charges and this month's usage",
         access: "session",
-        responses: { 200: { description: "The billing state.", schema: m.billing, example: m.billingExample } },
+        responses: {
+          200: { description: "The billing state.", schema: m.billing, example: m.billingExample },
+          503: withoutPayments,
+        },
       },
       ({ tenant }) => showBilling(tenant),
     ),
@@ -112,16 +117,12 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
             "too_many_email_changes",
             "An account may change its e-mail address at most 10 times an hour; retry after the number of seconds in Retry-After.",
           ),
-          503: failure(
-            "Paid plans are not available.",
-            "payments_unavailable",
-            "This server does not accept payments; paid plans are not available.",
-          ),
+          503: withoutPayments,
         },
       },
       async ({ tenant, body, address }) => {
-        if (!paysByCard(tenant)) throw noPaidPlan(tenant.tier);
         if (!payments) throw paymentsUnavailable();
+        if (!paysByCard(tenant)) throw noPaidPlan(tenant.tier);
         return ok({
           payment_url: await payments.requestCard(tenant, byAccount(address), body.email),
           payment_note: m.paymentNote,
@@ -141,10 +142,11 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         responses: { 200: { description: "A page that reveals nothing about any account.", contentType: "text/html" } },
       },
       ({ query }) => {
+        if (!payments) return notInUsePage(200);
         const reference = query.reference ?? query.trxref;
         // The visit proves nothing (anybody can make it), so all it does is trigger a look-up.
         if (reference && isOurs(reference)) {
-          payments?.returned(reference).catch((error: unknown) => {
+          payments.returned(reference).catch((error: unknown) => {
             log.write("warn", "payment.return_failed", {
               error: messageOf(error),
             });
@@ -163,7 +165,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         access: "none",
         responses: { 200: { description: "The page.", contentType: "text/html" } },
       },
-      cancelledPage,
+      () => (payments ? cancelledPage() : notInUsePage(200)),
     ),
 
     endpoint(
@@ -177,7 +179,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         params: v.object({ token: v.string() }),
         responses: { 302: { description: "To the processor." }, 200: { description: "The card is verified." } },
       },
-      async ({ params }) => toReply(payments ? await payments.openPage(params.token) : withoutPayments),
+      async ({ params }) => (payments ? toReply(await payments.openPage(params.token)) : notInUsePage(503)),
     ),
 
     endpoint(
@@ -208,8 +210,11 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
   ];
 }
 
-/** Payments may be switched on again, and then the address works. */
-const withoutPayments: PayPage = { kind: "unavailable", retryAfterSeconds: 3600 };
+const withoutPayments = failure(
+  "This server takes no payments.",
+  "payments_unavailable",
+  "This server offers no other tiers; ask its operator for higher limits.",
+);
 
 const isOurs = (reference: string) => /^(?:ver|upg|sub|end)-[0-9a-z-]{8,60}$/.test(reference);
 

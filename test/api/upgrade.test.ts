@@ -14,15 +14,16 @@ const { any, stringMatching } = expect;
 interface World {
   server: TestApp;
   /** One account for each tier. */
-  of: Record<"free" | "pro" | "business" | "enterprise", TestAccount>;
+  of: Record<(typeof tiers)[number], TestAccount>;
 }
 
+const tiers = ["free", "pro", "business", "enterprise"] as const;
 const goodPassword = "Corr3ct#Horse";
 const server = useServer();
 const of = {} as World["of"];
 
 beforeAll(async () => {
-  for (const tier of ["free", "pro", "business", "enterprise"] as const) {
+  for (const tier of tiers) {
     of[tier] = await server().account();
     await of[tier].setTier(tier);
   }
@@ -112,19 +113,38 @@ scenarios<World>("POST /v1/tenants/upgrade of a paid account", world, {
   "with a bad e-mail": refusal("pro", { tier: "business", email: "ada" }, "invalid_request", /^email must/),
 });
 
-const paymentMethod = (tier: keyof World["of"], status: number, code: string): Scenario<World> => ({
-  section: "rules 12",
-  request: ({ of }) => of[tier].post("/v1/tenants/payment-method"),
-  status,
-  exact: true,
-  body: { message: any(String), code },
-});
+const onEveryTier = (request: (account: TestAccount) => Promise<Answer>): Record<string, Scenario<World>> =>
+  Object.fromEntries(
+    tiers.map((tier) => [
+      `on ${tier}`,
+      { section: "rules 4", request: ({ of }) => request(of[tier]), ...noPayments, exact: true, never: () => sold },
+    ]),
+  );
 
-scenarios<World>("POST /v1/tenants/payment-method", world, {
-  "on free there is nothing to pay": paymentMethod("free", 400, "no_paid_plan"),
-  "enterprise is invoiced": paymentMethod("enterprise", 400, "no_paid_plan"),
-  "on pro, without payments": paymentMethod("pro", 503, "payments_unavailable"),
-  "on business, too": paymentMethod("business", 503, "payments_unavailable"),
+/** What nothing mentions where payments are off. */
+const sold = ["plan", "price", "card", "invoice", "NGN", "charge"];
+
+scenarios<World>(
+  "POST /v1/tenants/payment-method",
+  world,
+  onEveryTier((account) => account.post("/v1/tenants/payment-method")),
+);
+
+scenarios<World>(
+  "GET /v1/tenants/billing",
+  world,
+  onEveryTier((account) => account.get("/v1/tenants/billing")),
+);
+
+test.each([
+  ["8d0f4nq2c6t18d0f4nq2c6t18d", 503],
+  ["return?reference=ver-1k2m3n4p5q6r7s8t9v0w1x2y3z", 200],
+  ["cancelled", 200],
+])("GET /pay/%s: a page that does not say what it is for", async (path, status) => {
+  const page = await server().request("GET", `/pay/${path}`);
+  expect([page.status, page.text.includes("This page is not in use")]).toEqual([status, true]);
+  const main = page.text.slice(page.text.indexOf("<main>"));
+  expect([...sold, "pay"].filter((word) => main.includes(word))).toEqual([]);
 });
 
 // ---------------------------------------------------------------- deletion

@@ -46,8 +46,12 @@ export function PlanPage() {
                 {server.plans && (
                   <Plans view={data} plans={server.plans} payments={server.payments} onUpgrade={setUpgrade} />
                 )}
-                <Payment billing={data.billing} payments={server.payments} />
-                <Charges of={data.billing.charges} />
+                {data.billing && (
+                  <>
+                    <Payment billing={data.billing} />
+                    <Charges of={data.billing.charges} />
+                  </>
+                )}
                 <AccountPanel view={data} />
                 <Activity />
               </div>

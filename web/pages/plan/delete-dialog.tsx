@@ -25,7 +25,7 @@ export function DeleteDialog({ view: { who, billing, webhooks }, onClose }: { vi
     route("/", true);
   });
   const isMeant = [who.tenant_name, who.tenant_id].includes(typed.trim());
-  const { amount_kobo: amount, credit_kobo: credit } = billing.current_month;
+  const { amount_kobo: amount, credit_kobo: credit } = billing?.current_month ?? { amount_kobo: 0, credit_kobo: 0 };
 
   return (
     <Dialog title="Delete the account" onClose={onClose}>
@@ -48,9 +48,9 @@ export function DeleteDialog({ view: { who, billing, webhooks }, onClose }: { vi
             {webhooks === 1 ? "the webhook" : webhooks === 0 ? "the inbox" : `${webhooks} webhooks`}, the keys and the
             sign-in
           </li>
-          {billing.card && <li>the plan and the saved card</li>}
+          {billing?.card && <li>the plan and the saved card</li>}
         </ul>
-        {billing.card && amount > credit && (
+        {billing?.card && amount > credit && (
           <p>The days used so far are charged one last time: {naira(amount - credit)}.</p>
         )}
         <Field

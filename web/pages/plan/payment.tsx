@@ -1,4 +1,4 @@
-import type { About, Billing } from "../../api/types.ts";
+import type { Billing } from "../../api/types.ts";
 import { naira } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
 import { Panel } from "../../parts/panel.tsx";
@@ -6,9 +6,9 @@ import { Time } from "../../parts/time.tsx";
 import { openCardPage } from "./plan-view.ts";
 
 /** The card, and what the month has cost so far. Nothing on plans that are not paid here. */
-export function Payment({ billing, payments }: { billing: Billing; payments: About["payments"] }) {
+export function Payment({ billing }: { billing: Billing }) {
   const { tier, card } = billing;
-  if (payments === "off" || tier === "free" || tier === "enterprise") return null;
+  if (tier === "free" || tier === "enterprise") return null;
   return (
     <div class="two">
       <Panel

@@ -1,10 +1,12 @@
 import { call } from "../../api/client.ts";
 import type { About, Account, AuditPage, Billing, PaymentMethod, Webhook } from "../../api/types.ts";
+import { meetServer } from "../../session/server.ts";
 
 /** Everything the page shows, read together so that it is consistent. */
 export interface PlanView {
   readonly who: Account;
-  readonly billing: Billing;
+  /** Null where payments are off. */
+  readonly billing: Billing | null;
   readonly webhooks: number;
   readonly isSuspendedByOperator: boolean;
   /** Why the operator has suspended the account; null: they have not, or gave no reason. */
@@ -14,9 +16,10 @@ export interface PlanView {
 export type Plan = NonNullable<About["plans"]>[number];
 
 export async function readPlan(signal: AbortSignal): Promise<PlanView> {
+  const { payments } = await meetServer();
   const [who, billing, webhooks] = await Promise.all([
     call<Account>("/v1/tenants/me", { signal }),
-    call<Billing>("/v1/tenants/billing", { signal }),
+    payments === "off" ? null : call<Billing>("/v1/tenants/billing", { signal }),
     call<Webhook[]>("/v1/tenants/webhooks", { signal }),
   ]);
   // A server of the release before, next to this one on the same database, does not say.

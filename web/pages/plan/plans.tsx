@@ -30,7 +30,7 @@ export function Plans({
     if (plan.priceKobo === null) return <span class="soft small">Assigned by the operator of this server</span>;
     if (i < current) return null;
     const { tier } = plan;
-    const upgrade = { to: plan, from: who.tier, card: billing.card, enforced, payments };
+    const upgrade = { to: plan, from: who.tier, card: billing?.card ?? null, enforced, payments };
     return (
       <Button
         changes

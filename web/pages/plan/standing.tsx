@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../../api/client.ts";
+import type { Billing } from "../../api/types.ts";
 import { showControls } from "../../format/controls.ts";
 import { naira } from "../../format/number.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
@@ -23,7 +24,7 @@ export function usePaymentWatch({ data, reload }: Loaded<PlanView>): void {
   latest.current = reload;
   const id = data?.who.tenant_id;
   const isPending = data?.who.status === "pending_verification";
-  const isWaiting = isPending || (query.payment === "returned" && data?.billing.payment_url != null);
+  const isWaiting = isPending || (query.payment === "returned" && data?.billing?.payment_url != null);
   useEffect(() => {
     if (!isWaiting || id === undefined) return;
     const timer = setInterval(() => {
@@ -37,8 +38,25 @@ export function usePaymentWatch({ data, reload }: Loaded<PlanView>): void {
   }, [id, isWaiting]);
 }
 
+interface PaidView extends PlanView {
+  readonly billing: Billing;
+}
+
 /** What keeps the account from its plan, with the single next action. Nothing when all is well. */
 export function Standing({ view, plans }: { view: PlanView; plans: readonly Plan[] }) {
+  const { who, billing, isSuspendedByOperator } = view;
+  const isSuspended = who.status === "suspended";
+  // A charge may be outstanding as well: to pay it would not end this suspension.
+  if (isSuspended && isSuspendedByOperator) return <SuspendedByOperator view={view} />;
+  if (billing) return <Paying view={{ ...view, billing }} plans={plans} />;
+  return isSuspended ? (
+    <Notice tone="bad">
+      <p>Your account is suspended, and no events are accepted. Ask the operator of this server.</p>
+    </Notice>
+  ) : null;
+}
+
+function Paying({ view, plans }: { view: PaidView; plans: readonly Plan[] }) {
   const { who, billing } = view;
   const { query, route } = useLocation();
   const isBack = query.payment === "returned";
@@ -62,7 +80,7 @@ export function Standing({ view, plans }: { view: PlanView; plans: readonly Plan
   return isSettled ? <Settled view={view} /> : null;
 }
 
-function Settled({ view: { who, billing } }: { view: PlanView }) {
+function Settled({ view: { who, billing } }: { view: PaidView }) {
   const end = endOf(billing.charges);
   if (end === null) return null;
   if (!end.isPaid) {
@@ -112,19 +130,19 @@ function Checking({ url }: { url: string | null }) {
   );
 }
 
-function Suspended({ view: { billing, isSuspendedByOperator, suspendedFor } }: { view: PlanView }) {
-  // A charge may be outstanding as well: to pay it would not end this suspension.
-  if (isSuspendedByOperator) {
-    return (
-      <Notice tone="bad">
-        <p>
-          The operator of this server has suspended your account: no events are accepted, and none are delivered. Ask
-          them to resume it.
-          {suspendedFor !== null && <span class="breaks"> Their reason: {showControls(suspendedFor)}</span>}
-        </p>
-      </Notice>
-    );
-  }
+function SuspendedByOperator({ view: { suspendedFor } }: { view: PlanView }) {
+  return (
+    <Notice tone="bad">
+      <p>
+        The operator of this server has suspended your account: no events are accepted, and none are delivered. Ask them
+        to resume it.
+        {suspendedFor !== null && <span class="breaks"> Their reason: {showControls(suspendedFor)}</span>}
+      </p>
+    </Notice>
+  );
+}
+
+function Suspended({ view: { billing } }: { view: PaidView }) {
   return (
     <Notice tone="bad">
       <p>
@@ -137,7 +155,7 @@ function Suspended({ view: { billing, isSuspendedByOperator, suspendedFor } }: {
   );
 }
 
-function PastDue({ view: { billing } }: { view: PlanView }) {
+function PastDue({ view: { billing } }: { view: PaidView }) {
   return (
     <Notice tone="bad">
       <p>
@@ -155,12 +173,12 @@ function PastDue({ view: { billing } }: { view: PlanView }) {
   );
 }
 
-const reasonOf = ({ charges }: PlanView["billing"]): string =>
+const reasonOf = ({ charges }: Billing): string =>
   inBrackets(charges.find(({ kind, state }) => kind === "subscription" && state === "failed")?.reason ?? null);
 
 const inBrackets = (reason: string | null): string => (reason === null ? "" : ` (${reason})`);
 
-function Pending({ view: { who, billing }, plans }: { view: PlanView; plans: readonly Plan[] }) {
+function Pending({ view: { who, billing }, plans }: { view: PaidView; plans: readonly Plan[] }) {
   const before = enforcedPlan(plans, who);
   const [latest] = billing.charges;
   const toConfirm = billing.charges.find(({ state }) => state === "confirmation_required");
