@@ -348,6 +348,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     announce: (tenant) => announceChange(hub, tenant, "billing"),
     ...(mail && { onFailed: mail.notices.chargeFailed }),
     removeTenant: (tenant) => accounts.remove(tenant, null),
+    checkEmail: (tenant, email) => accounts.checkEmail(tenant, email),
     changeEmail: (tenant, email, origin) => accounts.changeEmail(tenant, email, origin),
     onUnknownLookUp: metrics.lookUpUnknown,
   });

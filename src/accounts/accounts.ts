@@ -86,6 +86,8 @@ export interface Accounts {
   setTier(tenant: Tenant, tier: Tier, origin: Origin): Promise<Tenant>;
   /** Sets the limits that are given; null resets one to what the plan includes. */
   setLimits(tenant: Tenant, limits: Partial<OwnLimits>, act: Act): Promise<Tenant>;
+  /** Whether `changeEmail` may give it this address. @throws invalid `email_taken` */
+  checkEmail(tenant: Tenant, email: string): Promise<void>;
   /**
    * Gives a paid account another e-mail, which is its login from then on.
    * @throws invalid `email_taken`; rate_limited `too_many_email_changes`
@@ -190,6 +192,12 @@ export function createAccounts(deps: AccountDeps): Accounts {
     if (!turn.ok) throw tooManyUpgrades(turn.retryAfterSeconds);
   }
 
+  /** The same address in another case is still the account's own; the store decides whether it is a login. */
+  async function refuseTakenEmail(tenant: Tenant, email: string): Promise<Tenant | null> {
+    const isOther = email.toLowerCase() !== tenant.email.toLowerCase();
+    return isOther ? loginEmails.refuseTaken(email) : null;
+  }
+
   function announceStanding(tenant: Tenant, event: string): Tenant {
     log.write("info", event, { tenant: tenant.id });
     announceChange(hub, tenant, "standing");
@@ -292,10 +300,10 @@ export function createAccounts(deps: AccountDeps): Accounts {
       return changed;
     },
 
+    checkEmail: async (tenant, email) => void (await refuseTakenEmail(tenant, email)),
+
     async changeEmail(tenant, email, origin) {
-      // The same address in another case is still the account's own; the store decides whether it is a login.
-      const isOther = email.toLowerCase() !== tenant.email.toLowerCase();
-      const loser = isOther ? await loginEmails.refuseTaken(email) : null;
+      const loser = await refuseTakenEmail(tenant, email);
       const turn = await limits.take([{ limit: emailChanges, key: tenant.id }]);
       if (!turn.ok) throw tooManyEmailChanges(turn.retryAfterSeconds);
       const act = { ...origin, action: "email.changed" } as const;

@@ -47,6 +47,8 @@ export interface PaymentDeps {
   removeTenant(tenant: Tenant): Promise<void>;
   /** For metrics: called after every look-up with an inconclusive answer. */
   onUnknownLookUp(): void;
+  /** @throws invalid `email_taken` */
+  checkEmail(tenant: Tenant, email: string): Promise<void>;
   /** @throws invalid `email_taken`; rate_limited */
   changeEmail(tenant: Tenant, email: string, origin: Origin): Promise<void>;
 }
@@ -89,7 +91,7 @@ const maxKeys = 10_000;
 
 export function createPayments(deps: PaymentDeps): Payments {
   const { store, lock, clock, log, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
-  const { changeEmail, jobs } = deps;
+  const { checkEmail, changeEmail, jobs } = deps;
   const processor = watchLookUps(deps.processor, { clock, log, onUnknown: deps.onUnknownLookUp });
   const cards = createCardVault(deps.vault);
   const returnUrl = () => `${baseUrl()}/pay/return`;
@@ -200,8 +202,12 @@ export function createPayments(deps: PaymentDeps): Payments {
     },
     wasJustUpgraded: (tenant) => wasJustCompleted(store, tenant, clock.now()),
     async requestCard(tenant, origin, email = tenant.email) {
-      if (isPaused()) throw chargesPaused();
       const isNewEmail = email !== tenant.email;
+      if (isPaused()) {
+        // A request that will never succeed is not told to come back later (rules, section 3).
+        if (isNewEmail) await checkEmail(tenant, email);
+        throw chargesPaused();
+      }
       if (isNewEmail) await changeEmail(tenant, email, origin);
       const { verification } = await store.openVerification(
         tenant.key,

@@ -251,9 +251,9 @@ export function webhookRoutes({
         const event = isNothing(body) ? null : sliceEvent(body);
         const refusal = refusalOfWork(tenant);
         if (refusal) throw refusal;
-        if (isPaused()) throw deliveriesPaused();
         const webhook = (await store.webhooks(tenant.key)).find(({ id }) => id === params.id);
         if (!webhook) throw notFound(noSuchWebhook, "webhook_not_found");
+        if (isPaused()) throw deliveriesPaused();
         const attempt = toAttemptBody(await sendTest(tenant, webhook, event?.payload));
         if (!event) return ok(attempt);
         const { type } = event;

@@ -48,6 +48,9 @@ describe("while deliveries are paused", () => {
     const [webhook] = (await tenant.get("/v1/tenants/webhooks")).body;
     const tried = await tenant.post(`/v1/tenants/webhooks/${webhook.id}/test`);
     expect([tried.status, tried.body.code]).toEqual([503, "deliveries_paused"]);
+    // What will not be there later either is said first.
+    const missing = await tenant.post("/v1/tenants/webhooks/no-such/test");
+    expect([missing.status, missing.body.code]).toEqual([404, "webhook_not_found"]);
     const replay = await tenant.post("/v1/events/replays/all", { replayGroupId: "again" });
     const { body: queued } = await until(
       () => tenant.get(replay.headers.get("location") ?? ""),
@@ -75,6 +78,7 @@ describe("while charges are paused", () => {
     const clock = createClockAt("2031-10-10T09:00:00Z");
     const first = await startTestApp({ clock, env: withSandbox });
     const before = await subscribe(first, cards.good);
+    const neighbour = await subscribe(first, cards.good);
     const other = await signUp(first, { tier: "pro" });
     await first.stop({ keepData: true });
 
@@ -85,6 +89,11 @@ describe("while charges are paused", () => {
     expect([upgrade.status, upgrade.body.code]).toEqual([503, "charges_paused"]);
     const card = await customer.post("/v1/tenants/payment-method");
     expect([card.status, card.body.code]).toEqual([503, "charges_paused"]);
+    const taken = await customer.post("/v1/tenants/payment-method", { email: neighbour.email });
+    expect([taken.status, taken.body.code]).toEqual([400, "email_taken"]);
+    const free = await customer.post("/v1/tenants/payment-method", { email: "free-address@example.com" });
+    expect([free.status, free.body.code]).toEqual([503, "charges_paused"]);
+    expect((await customer.me()).email).toBe(before.email);
     const page = await visit(server, other.paymentUrl);
     expect([page.status, page.text.includes("Payments are paused")]).toEqual([503, true]);
     expect((await customer.charges()).map(({ kind }) => kind)).toEqual(["verification"]);

@@ -114,6 +114,7 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0, 
       baseUrl: () => "https://relay.example",
       announce() {},
       removeTenant: async () => {},
+      checkEmail: async () => {},
       changeEmail: async () => {},
       onUnknownLookUp() {},
     });

@@ -64,6 +64,7 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
     referenceSecret: new Uint8Array(32).fill(7),
     baseUrl: () => "https://relay.example",
     announce() {},
+    checkEmail: async () => {},
     changeEmail: async (tenant: Tenant, email) => void (await store.changeEmail(tenant.key, email)),
     onUnknownLookUp() {},
     removeTenant: (tenant: Tenant) => store.deleteTenant(tenant.key, clock.now()),
