@@ -13,7 +13,8 @@ export const formatIsoOrNull = (ms: number | null): string | null => (ms === nul
 
 /**
  * Reads a bound of a time range, in milliseconds since the Unix epoch; null when the text is not strict ISO 8601 (extended
- * format) or names a time that does not exist. Both bounds are inclusive.
+ * format), names a time that does not exist, or is outside the years 0000 to 9999 in UTC, which it could not be written in
+ * again. Both bounds are inclusive.
  *
  * - `2026-03-01` is the first (`start`) or the last (`end`) millisecond of that day in UTC.
  * - `2026-03-01T12:34`, with seconds, a fraction of 1 to 9 digits after a point, and `Z` or an offset (`+01:00`), is that
@@ -40,12 +41,17 @@ export function parseIso(text: string, role: "start" | "end"): number | null {
   if (timeOfDay > dayMs || (hour === 24 && /[1-9]/.test(groups.fraction ?? ""))) return null;
 
   const offset = offsetMs(groups.zone ?? "Z");
-  return offset === null ? null : day + timeOfDay - offset;
+  if (offset === null) return null;
+  const ms = day + timeOfDay - offset;
+  return ms < firstMs || ms > lastMs ? null : ms;
 }
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
+
+const firstMs = Date.parse("0000-01-01T00:00:00.000Z");
+const lastMs = Date.parse("9999-12-31T23:59:59.999Z");
 
 const isoPattern =
   /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)(?:T(?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d)(?:\.(?<fraction>\d{1,9}))?)?(?<zone>Z|[+-]\d\d:\d\d)?)?$/;

@@ -39,6 +39,8 @@ describe("parseIso", () => {
     ["0000-01-01T00:00Z", "0000-01-01T00:00:00.000Z"],
     ["0099-12-31T00:00Z", "0099-12-31T00:00:00.000Z"],
     ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"],
+    ["9999-12-31T24:00+00:01", "9999-12-31T23:59:00.000Z"],
+    ["0000-01-01T00:00-00:01", "0000-01-01T00:01:00.000Z"],
   ])("%s is the instant %s for both bounds", (text, instant) => {
     expect(read(text)).toEqual([instant, instant]);
   });
@@ -87,6 +89,15 @@ describe("parseIso", () => {
     "2026-03-01T12:00+01:60",
     "2026-02-30T00:00:00Z",
   ])("%s does not exist", (text) => {
+    expect(read(text)).toBeNull();
+  });
+
+  test.each([
+    "9999-12-31T24:00",
+    "9999-12-31T23:59:59.999-00:01",
+    "0000-01-01T00:00+00:01",
+    "0000-01-01T23:58:59.999+23:59",
+  ])("%s is outside the years that can be written", (text) => {
     expect(read(text)).toBeNull();
   });
 
