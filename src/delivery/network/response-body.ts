@@ -8,7 +8,7 @@ export interface BodyRead {
    * attempt's time, or by a reset.
    */
   readonly ended: boolean;
-  /** The first bytes that have come so far, 4 KiB at most. */
+  /** The first bytes that have come so far, 4 KiB at most; if more came, without a character that this would cut. */
   received(): Uint8Array;
   /** Resolves when reading has ended. */
   readonly done: Promise<void>;
@@ -35,7 +35,7 @@ export class ResponseBody implements BodyRead {
   constructor(private readonly cut: () => void) {}
 
   received(): Uint8Array {
-    return this.kept;
+    return this.readBytes > maxKeptBytes ? wholeCharacters(this.kept) : this.kept;
   }
 
   get done(): Promise<void> {
@@ -64,6 +64,23 @@ export class ResponseBody implements BodyRead {
     this.end();
     this.cut();
   }
+}
+
+/** Leaves out the start of a character of UTF-8 at the end. Of other bytes, which are shown as text all the same, three at most. */
+function wholeCharacters(bytes: Uint8Array): Uint8Array {
+  for (let left = 1; left < 4; left += 1) {
+    const byte = bytes[bytes.length - left] ?? 0;
+    const isInside = (byte & 0xc0) === 0x80;
+    if (!isInside) return characterBytes(byte) > left ? bytes.subarray(0, -left) : bytes;
+  }
+  return bytes;
+}
+
+/** How long a character is, by its first byte. */
+function characterBytes(first: number): number {
+  if (first < 0xc0 || first > 0xf4) return 1;
+  if (first < 0xe0) return 2;
+  return first < 0xf0 ? 3 : 4;
 }
 
 /**
