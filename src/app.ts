@@ -345,7 +345,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     publicUrl,
     ownUrl: address.localUrl,
     isPaused: () => pauses.isPaused("charges"),
-    announce: (tenant) => announceChange(hub, tenant, "billing"),
+    announce: (tenant, changed) => announceChange(hub, tenant, changed ?? "billing"),
     ...(mail && { onFailed: mail.notices.chargeFailed }),
     removeTenant: (tenant) => accounts.remove(tenant, null),
     checkEmail: (tenant, email) => accounts.checkEmail(tenant, email),

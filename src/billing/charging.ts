@@ -30,8 +30,8 @@ export interface ChargingDeps {
   calendar: BillingCalendar;
   /** Where the browser goes after a confirmation. */
   returnUrl(): string;
-  /** The account's standing or plan may have changed. */
-  announce(tenant: Tenant): void;
+  /** The account's standing or plan may have changed. `login`: it has the one that came with an upgrade. */
+  announce(tenant: Tenant, changed?: "login"): void;
   /** A charge that nobody is waiting for has failed. */
   onFailed?(tenant: Tenant, charge: FailedCharge): void;
 }
@@ -81,6 +81,13 @@ export function createCharging(deps: ChargingDeps): Charging {
     } finally {
       asked.delete(charge.reference);
     }
+  }
+
+  /** @param before the books as they were when the charge was asked about */
+  function tell({ tenant: before }: Books, tenant: Tenant): void {
+    announce(tenant);
+    // A charge changes the password only with the login that its upgrade brings.
+    if (before && before.passwordHash !== tenant.passwordHash) announce(tenant, "login");
   }
 
   function keepWaiting(reference: string, times: Parameters<Store["keepWaiting"]>[1], now: number): Promise<void> {
@@ -179,7 +186,7 @@ export function createCharging(deps: ChargingDeps): Charging {
           amountKobo,
           ...(amountKobo !== charge.amountKobo && { expectedKobo: charge.amountKobo }),
         });
-        if (settled.tenant && settled.kind !== "known") announce(settled.tenant);
+        if (settled.tenant && settled.kind !== "known") tell(books, settled.tenant);
         break;
       }
       case "unacceptable": {
@@ -229,7 +236,8 @@ export function createCharging(deps: ChargingDeps): Charging {
       await isStillWaiting(books, charge, undefined, now);
     } else {
       await store.awaitConfirmation(charge.reference, url, newVerification(id), lookUpAt ?? now + dayMs, now, by);
-      if (books.tenant) announce(books.tenant);
+      const { tenant } = await store.books(charge.accountKey);
+      if (tenant) tell(books, tenant);
     }
   }
 

@@ -42,7 +42,7 @@ export interface PaymentDeps {
   isPaused(): boolean;
   /** `{base_url}`; known once the server listens. */
   baseUrl(): string;
-  announce(tenant: Tenant): void;
+  announce(tenant: Tenant, changed?: "login"): void;
   onFailed?: ChargingDeps["onFailed"];
   removeTenant(tenant: Tenant): Promise<void>;
   /** For metrics: called after every look-up with an inconclusive answer. */
@@ -153,6 +153,7 @@ export function createPayments(deps: PaymentDeps): Payments {
     references,
     earlierLife,
     lock,
+    announce,
   });
 
   const returns = createLimiter(onceAMinute);

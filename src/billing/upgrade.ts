@@ -1,4 +1,4 @@
-import { type Origin, tierRaised } from "../domain/audit.ts";
+import type { Origin } from "../domain/audit.ts";
 import type { Charge, NewLogin } from "../domain/books.ts";
 import { DomainError, unavailable } from "../domain/errors.ts";
 import { isHigherTier } from "../domain/plans.ts";
@@ -19,7 +19,7 @@ export interface UpgradeOrder {
   readonly tier: Tier;
   /** The login of an account that was free. */
   readonly login: NewLogin | null;
-  /** For the audit, which has the upgrade once the tier is raised. */
+  /** For the audit, which has the upgrade once it takes effect. */
   readonly by: Origin;
 }
 
@@ -38,6 +38,8 @@ export interface UpgradeDeps {
   references: References;
   earlierLife: EarlierLife;
   lock: KeyedLock<number>;
+  /** The account has the login that came with an upgrade. */
+  announce(tenant: Tenant, changed: "login"): void;
 }
 
 const defaultRetrySeconds = 60;
@@ -56,7 +58,7 @@ const monthEndSeconds = 5;
  * `payments_unavailable`; and what `refusalOfUpgrade` says
  */
 export function createUpgrade(deps: UpgradeDeps) {
-  const { store, clock, processor, charging, invoicing, calendar, references, earlierLife, lock } = deps;
+  const { store, clock, processor, charging, invoicing, calendar, references, earlierLife, lock, announce } = deps;
 
   return async function upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult> {
     const accountKey = await store.billingAccountOf(tenant.key);
@@ -146,8 +148,9 @@ export function createUpgrade(deps: UpgradeDeps) {
       newVerification(references.accountId(id)),
       { tier, login },
       clock.now(),
-      tierRaised(by, tier),
+      by,
     );
+    if (login) announce(tenant, "login");
     return { kind: "pending", tenant, token: verification.token, confirm: false };
   }
 

@@ -1,4 +1,4 @@
-import type { Tier } from "./tenant.ts";
+import type { Tenant, TenantChange } from "./tenant.ts";
 import type { Webhook, WebhookSettings } from "./webhook.ts";
 
 /**
@@ -76,11 +76,19 @@ export const replayCancelled = (by: Origin, replayId: string): Act => ({
   detail: { replay: replayId },
 });
 
-export const tierRaised = ({ actor, via, address }: Origin, tier: Tier): Act => ({
-  ...{ actor, via, address },
-  action: "tier.raised",
-  detail: { tier },
-});
+/** What an upgrade does to an account as it takes effect: it raises the tier, and may bring a login. */
+export function actsOfUpgrade(
+  before: Pick<Tenant, "email">,
+  { tier, email, passwordHash }: TenantChange,
+  { actor, via, address }: Origin,
+): Act[] {
+  const by = { actor, via, address };
+  const acts: Act[] = [];
+  if (tier !== undefined) acts.push({ ...by, action: "tier.raised", detail: { tier } });
+  if (email !== undefined && email !== before.email) acts.push({ ...by, action: "email.changed" });
+  if (passwordHash !== undefined) acts.push({ ...by, action: "password.changed" });
+  return acts;
+}
 
 export interface AuditEntry extends Act {
   /** Empty: the entry is about the server. */

@@ -1,4 +1,4 @@
-import type { Act, Origin } from "../domain/audit.ts";
+import type { Origin } from "../domain/audit.ts";
 import type {
   AfterFailure,
   BillingAccount,
@@ -74,7 +74,8 @@ export interface ListedCharge extends Pick<Charge, "reference" | "kind" | "state
  */
 export interface BillingVerbs {
   /**
-   * Opens a card verification, unless one is already open, and applies the target tier of an upgrade immediately.
+   * Opens a card verification, unless one is already open, and applies the target tier and login of an upgrade immediately.
+   * @param by who ordered the upgrade, for the audit
    * @throws invalid `email_taken`
    */
   openVerification(
@@ -82,7 +83,7 @@ export interface BillingVerbs {
     ids: NewVerification,
     upgrade: { readonly tier: Tier; readonly login: NewLogin | null } | null,
     now: number,
-    act?: Act,
+    by?: Origin,
   ): Promise<{ tenant: Tenant; verification: CardVerification }>;
   /** The verification behind a `payment_url`, with the charge that its page pays; null when there is none, or not any more. */
   findVerification(token: string): Promise<{ verification: CardVerification; tenant: Tenant } | null>;
@@ -144,7 +145,7 @@ export interface BillingVerbs {
   /**
    * A charge of a saved card was paid. If the amount paid (`amountKobo`) differs from the charge's, the invoice counts as
    * paid all the same: any excess is credited, and any shortfall is waived.
-   * @param by who ordered the upgrade, for the audit, which has it if the tier is raised; as in `awaitConfirmation`
+   * @param by who ordered the upgrade, for the audit, which has what it changes; as in `awaitConfirmation`
    */
   settleCharge(
     reference: string,

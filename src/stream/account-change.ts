@@ -10,6 +10,7 @@ export type AccountChange =
   | "limits"
   | "standing"
   | "billing"
+  | "login"
   | "webhooks"
   | "inbox"
   | "api_keys"

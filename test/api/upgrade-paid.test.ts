@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { openStream } from "../support/stream-client.ts";
 import type { TestApp } from "../support/test-app.ts";
 import {
   businessKobo,
+  type Customer,
   cards,
   createClockAt,
   goodPassword,
@@ -263,6 +265,34 @@ describe("without a card", () => {
     expect((await signUp(server(), { email: login.email }).catch((error: Error) => error)) as Error).toMatchObject({
       message: stringMatching(/email_taken/),
     });
+  });
+
+  /** One that was on a paid tier before. */
+  async function freeWithCard(card: string): Promise<Customer> {
+    const customer = await subscribe(server(), card);
+    await server().request("PUT", `/operator/tenants/${customer.id}/tier`, {
+      token: server().operatorToken,
+      body: { tier: "free" },
+    });
+    return customer;
+  }
+
+  test.each<[string, number, () => Promise<Customer>]>([
+    ["a card has to be verified", 202, () => signUpFree(server())],
+    ["the saved card was charged", 200, () => freeWithCard(cards.good)],
+    ["the bank asks for a confirmation", 202, () => freeWithCard(cards.careful)],
+  ])("the new login is on the stream and in the audit when %s", async (_, status, open) => {
+    const customer = await open();
+    const stream = await openStream(server(), customer.jwt);
+    expect((await customer.upgrade({ tier: "pro", ...newLogin() })).status).toBe(status);
+    await stream.next("account.changed", ({ changed, tier }) => changed === "login" && tier === "pro");
+    await stream.next("account.changed", ({ changed }) => changed === "tier");
+    expect(stream.messages.filter(({ data }) => data.changed === "login")).toHaveLength(1);
+    stream.close();
+    const { entries } = (await customer.get("/v1/audit?size=3")).body;
+    expect(entries).toMatchObject(
+      ["password.changed", "email.changed", "tier.raised"].map((action) => ({ action, by: "account" })),
+    );
   });
 
   test("a second upgrade changes the target and keeps the payment_url", async () => {

@@ -6,6 +6,7 @@ const isPartOfAccount: Readonly<Record<AccountChange, boolean>> = {
   limits: true,
   standing: true,
   billing: true,
+  login: true,
   webhooks: false,
   inbox: false,
   api_keys: false,

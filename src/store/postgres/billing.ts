@@ -1,4 +1,5 @@
 import { and, desc, eq, isNull } from "drizzle-orm";
+import { actsOfUpgrade } from "../../domain/audit.ts";
 import type { Charge } from "../../domain/books.ts";
 import { removeCard } from "../../domain/charges.ts";
 import type { Tenant } from "../../domain/tenant.ts";
@@ -69,16 +70,18 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
   }
 
   return {
-    openVerification: (tenantKey, ids, upgrade, now, act) =>
+    openVerification: (tenantKey, ids, upgrade, now, by) =>
       writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const holder = upgrade?.login ? await lockKeeper(tx, upgrade.login.email.toLowerCase()) : null;
         const refusal = refusalOfVerification(held, isTaken(holder, tenantKey));
         if (refusal) throw refusal;
         const file = await openBooksOf(tx, tenantKey, held, ids.accountId);
-        await writeBooks(file, openVerification(file, ids.token, upgrade, now), now);
+        const before = held.tenant;
+        const change = openVerification(file, ids.token, upgrade, now);
+        await writeBooks(file, change, now);
         const verification = required(await openVerificationOf(tx, file.account.key), "The open verification");
-        if (act) await noteAct(tx, held.tenant.id, act);
+        for (const act of by ? actsOfUpgrade(before, change.tenant ?? {}, by) : []) await noteAct(tx, before.id, act);
         return { tenant: held.tenant, verification };
       }),
 

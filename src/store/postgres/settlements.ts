@@ -1,4 +1,4 @@
-import { byAccount, type Origin, tierRaised } from "../../domain/audit.ts";
+import { actsOfUpgrade, byAccount, type Origin } from "../../domain/audit.ts";
 import type { CardVerification, Charge } from "../../domain/books.ts";
 import type { BooksChange } from "../../domain/books-change.ts";
 import { failCharge, type PaymentOutcome, payCharge, payVerification } from "../../domain/payments.ts";
@@ -39,7 +39,7 @@ export function settlementVerbs({ writes }: Connection): Verbs {
       writes.submit(async (tx) => {
         const { file, charge } = await loadCharge(tx, reference);
         const outcome = payCharge(file, charge, payment, now);
-        await noteRaised(file, outcome.change, by);
+        await noteUpgrade(file, outcome.change, by);
         return settled(file, charge, outcome, now);
       }),
 
@@ -55,18 +55,18 @@ export function settlementVerbs({ writes }: Connection): Verbs {
         const { file, charge } = await loadCharge(tx, reference);
         const change = confirmCharge(file, charge, { pageUrl, lookUpAt, token }, now);
         await writeBooks(file, change, now);
-        await noteRaised(file, change, by);
+        await noteUpgrade(file, change, by);
         return change && openVerificationOf(tx, charge.accountKey);
       }),
   };
 }
 
 /** The origin of an upgrade is forgotten when nobody waited for the end of its charge. */
-async function noteRaised(
-  { tx, held }: LoadedBooks,
+async function noteUpgrade(
+  { tx, tenant }: LoadedBooks,
   change: BooksChange | null,
   by: Origin = byAccount(null),
 ): Promise<void> {
-  const tier = change?.tenant?.tier;
-  if (held && tier !== undefined) await noteAct(tx, held.tenant.id, tierRaised(by, tier));
+  if (!tenant || !change?.tenant) return;
+  for (const act of actsOfUpgrade(tenant, change.tenant, by)) await noteAct(tx, tenant.id, act);
 }

@@ -1,3 +1,4 @@
+import { actsOfUpgrade } from "../../domain/audit.ts";
 import type { CardVerification, Charge, PlanPeriod, SavedCard } from "../../domain/books.ts";
 import { removeCard } from "../../domain/charges.ts";
 import type { Tenant } from "../../domain/tenant.ts";
@@ -113,15 +114,17 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
     tenantKey === null ? null : tenantByKey.get(tenantKey);
 
   return {
-    openVerification: (tenantKey, ids, upgrade, now, act) =>
+    openVerification: (tenantKey, ids, upgrade, now, by) =>
       writer.submit<{ tenant: Tenant; verification: CardVerification }>((tx) => {
         const held = hold(tx, tenantKey);
         const holder = upgrade?.login ? tenants.keeperOf(upgrade.login.email.toLowerCase(), tx.now) : null;
         const refusal = refusalOfVerification(held, isTaken(holder, tenantKey));
         if (refusal) return refuse(refusal);
         const file = books.load(tx, billing.openAccount(tenantKey, ids.accountId).key);
-        books.write(file, openVerification(file, ids.token, upgrade, now), now);
-        if (act) audit.note(tx, held.tenant.id, act);
+        const before = held.tenant;
+        const change = openVerification(file, ids.token, upgrade, now);
+        books.write(file, change, now);
+        for (const act of by ? actsOfUpgrade(before, change.tenant ?? {}, by) : []) audit.note(tx, before.id, act);
         return { tenant: held.tenant, verification: billing.requiredVerificationOf(file.account.key) };
       }),
 

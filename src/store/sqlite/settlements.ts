@@ -1,4 +1,4 @@
-import { byAccount, type Origin, tierRaised } from "../../domain/audit.ts";
+import { actsOfUpgrade, byAccount, type Origin } from "../../domain/audit.ts";
 import type { CardVerification } from "../../domain/books.ts";
 import type { BooksChange } from "../../domain/books-change.ts";
 import { failCharge, type PaymentOutcome, payCharge, payVerification } from "../../domain/payments.ts";
@@ -23,9 +23,9 @@ export function settlementVerbs({ writer, billing, books, audit }: Connection): 
   }
 
   /** The origin of an upgrade is forgotten when nobody waited for the end of its charge. */
-  function noteRaised({ tx, held }: LoadedBooks, change: BooksChange | null, by: Origin = byAccount(null)): void {
-    const tier = change?.tenant?.tier;
-    if (held && tier !== undefined) audit.note(tx, held.tenant.id, tierRaised(by, tier));
+  function noteUpgrade({ tx, tenant }: LoadedBooks, change: BooksChange | null, by: Origin = byAccount(null)): void {
+    if (!tenant || !change?.tenant) return;
+    for (const act of actsOfUpgrade(tenant, change.tenant, by)) audit.note(tx, tenant.id, act);
   }
 
   return {
@@ -46,7 +46,7 @@ export function settlementVerbs({ writer, billing, books, audit }: Connection): 
         const charge = billing.requiredCharge(reference);
         const file = books.load(tx, charge.accountKey);
         const outcome = payCharge(file, charge, payment, now);
-        noteRaised(file, outcome.change, by);
+        noteUpgrade(file, outcome.change, by);
         return settled(file, charge.key, outcome, now);
       }),
 
@@ -64,7 +64,7 @@ export function settlementVerbs({ writer, billing, books, audit }: Connection): 
         const file = books.load(tx, charge.accountKey);
         const change = confirmCharge(file, charge, { pageUrl, lookUpAt, token }, now);
         books.write(file, change, now);
-        noteRaised(file, change, by);
+        noteUpgrade(file, change, by);
         return change && billing.verificationOf(charge.accountKey);
       }),
   };

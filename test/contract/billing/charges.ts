@@ -307,6 +307,28 @@ export function chargesContract(backend: StoreBackend): void {
           expect(await entries(tenant)).toEqual([{ ...raised, address: null }]);
         });
 
+        test.each(["it is paid", "its bank asks for a confirmation"])(
+          "once %s, with the login it brings",
+          async (end) => {
+            const { tenant, accountKey } = await verified();
+            await world.store.setTier(tenant.key, "free");
+            const login = { email: "ada@x.io", passwordHash: "h2" };
+            const ordered = { invoice: newInvoice("upgrade", [7]), charge: newCharge(), tier: "pro", login } as const;
+            const { reference = "" } = (await world.store.prepareUpgrade(accountKey, ordered, now())) ?? {};
+            expect(await entries(tenant)).toEqual([]);
+            if (end !== "it is paid") {
+              await world.store.awaitConfirmation(reference, "https://bank.example", newIds(), now() + 1, now(), by);
+            }
+            await world.store.settleCharge(reference, payment, now(), by);
+            const brought = { address: "192.0.2.7", detail: undefined };
+            expect(await entries(tenant)).toEqual([
+              { action: "password.changed", ...brought },
+              { action: "email.changed", ...brought },
+              { action: "tier.raised", address: "192.0.2.7", detail: { tier: "pro" } },
+            ]);
+          },
+        );
+
         test("once its bank asks for a confirmation, and not again with the payment", async () => {
           const { tenant, accountKey } = await verified();
           const { reference } = await upgrade(accountKey);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { byAccount } from "../../../src/domain/audit.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { createWorld, refusalOf, type World } from "../../support/store-factory.ts";
@@ -95,6 +96,19 @@ export function verificationsContract(backend: StoreBackend): void {
         );
         expect(again.verification).toEqual(first.verification);
         expect((await world.store.findTenantByLoginEmail("ada@x.io"))?.tier).toBe("business");
+      });
+
+      test.each([
+        ["with the login it brings", "Ada@x.io", ["password.changed", "email.changed", "tier.raised"]],
+        ["without an address that stays", "eve@x.io", ["password.changed", "tier.raised"]],
+      ])("notes the upgrade in the audit, %s", async (_, email, actions) => {
+        const tenant = await world.tenant({ tier: "free", email: "eve@x.io" });
+        const upgrade = { tier: "pro" as const, login: { email, passwordHash: "h2" } };
+        await world.store.openVerification(tenant.key, newIds(), upgrade, now(), byAccount("192.0.2.7"));
+        const { entries } = await world.store.audit({ tenantId: tenant.id, offset: 0, limit: 9 });
+        expect(entries.map(({ action, address }) => `${action} ${address}`)).toEqual(
+          actions.map((action) => `${action} 192.0.2.7`),
+        );
       });
 
       test("refuses the login of another paid account, and changes nothing", async () => {

@@ -47,10 +47,6 @@ export function auditContract(backend: StoreBackend): void {
       ["endAllSessions", ({ key }, act) => world.store.endAllSessions(key, act)],
       ["rememberLogin", ({ key }, act) => world.store.rememberLogin(key, "192.0.2.1", 1, act)],
       ["replaceWebhooks", ({ key }, act) => world.store.replaceWebhooks(key, { webhooks: [], limit: 1 }, 1, act)],
-      [
-        "openVerification",
-        ({ key }, act) => world.store.openVerification(key, { accountId: "bill_1", token: "t" }, null, 1, act),
-      ],
       ["deleteTenant", ({ key }, act) => world.store.deleteTenant(key, 1, act)],
     ];
 
