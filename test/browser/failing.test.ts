@@ -85,7 +85,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     // Another type gets through, and this one still does not.
     await seeText(page, /^1 of 2 webhooks delivers everything\. Shop fails for some events\. 3 deliveries failed/);
     await shop.getByText("3 of 4 failed").waitFor();
-    await shop.getByText("none of these delivered since").waitFor();
+    await shop.locator("li.cause", { hasText: "HTTP 403" }).getByText("none of these delivered since").waitFor();
     await browser.inspect(page, "overview-replayed");
 
     answers.delete(path);
