@@ -201,7 +201,11 @@ export function eventVerbs(
         const paged = { eventSeq: found.seq, ...range };
         const isNear = total <= shallowRows;
         const keys = isNear ? queries.attemptKeys(paged) : await reader.run("attemptKeys", paged);
-        const list = cursorOver(connection, { keys, isNear, read: (run, step) => run("attempts", step) }, toAttempt);
+        const list = cursorOver(
+          connection,
+          { keys, isNear, read: (run, step) => run("attempts", { ...step, tenantKey }) },
+          toAttempt,
+        );
         return { attempts: refuseDamage(eventDamaged(eventId), list), total };
       }),
 

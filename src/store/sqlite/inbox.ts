@@ -14,7 +14,7 @@ const value = sql.placeholder;
 const noKey = Number.MAX_SAFE_INTEGER;
 
 export function inboxVerbs(connection: Connection): InboxVerbs {
-  const { client, db, writer, hold, audit } = connection;
+  const { client, db, writer, hold, rowKeys, audit } = connection;
   const ofTenant = eq(inboxDelivery.tenantKey, value("tenantKey"));
   const answerOf = db
     .select({ status: inboxSetting.status, delayMs: inboxSetting.delayMs, silent: inboxSetting.silent })
@@ -24,6 +24,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
   const add = db
     .insert(inboxDelivery)
     .values({
+      key: value("key"),
       id: value("id"),
       tenantKey: value("tenantKey"),
       receivedAt: value("receivedAt"),
@@ -71,7 +72,8 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
 
     keepInboxDelivery: (tenantKey, { body, ...rest }, kept) =>
       forTenant<Tenant>(tenantKey, undefined, ({ tenant }) => {
-        add.run({ ...rest, tenantKey, body: Buffer.from(body.buffer, body.byteOffset, body.byteLength) });
+        const key = rowKeys.nextInboxDelivery();
+        add.run({ ...rest, key, tenantKey, body: Buffer.from(body.buffer, body.byteOffset, body.byteLength) });
         trim.run(tenantKey, kept);
         return tenant;
       }),
@@ -86,7 +88,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
       const keys = found.map(({ key }) => key);
       const deliveries = cursorOver(
         connection,
-        { keys, isNear: true, read: (run, step) => run("inboxDeliveries", step) },
+        { keys, isNear: true, read: (run, step) => run("inboxDeliveries", { ...step, tenantKey }) },
         toDelivery,
       );
       return { deliveries, total: countOf.get({ tenantKey })?.n ?? 0 };

@@ -3,10 +3,9 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { JsonText } from "../../domain/event.ts";
 import type { FailureCode } from "../../domain/failure.ts";
 import { listedLabelCharacters } from "../../domain/replay.ts";
-import type { StepParams } from "../steps.ts";
 import { createRecordSteps } from "./record-steps.ts";
 import { jsonTextSql, type ListedReplayRow, listedReplayColumns } from "./replay-rows.ts";
-import { readStep } from "./step.ts";
+import { type OwnStepParams, readStep } from "./step.ts";
 
 export interface AttemptRow {
   targetWebhook: string;
@@ -33,7 +32,7 @@ const attemptSql = `
   from attempt a
   join webhook on webhook.key = a.webhook_key
   left join replay on replay.key = a.replay_key
-  where a.key = ?1`;
+  where a.key = ?1 and a.tenant_key = ?2`;
 
 export interface InboxRow {
   id: string;
@@ -48,14 +47,14 @@ export interface InboxRow {
 const inboxSql = `
   select id, received_at as receivedAt, event_id as eventId, headers, ${jsonTextSql("cast(body as text)")} as body,
          answered_status as answeredStatus, is_test as isTest
-  from inbox_delivery where key = ?1`;
+  from inbox_delivery where key = ?1 and tenant_key = ?2`;
 
-const replaySql = `select ${listedReplayColumns} from replay where key = ?1`;
+const replaySql = `select ${listedReplayColumns} from replay where key = ?1 and tenant_key = ?2`;
 
 /** The list reads, a step at a time; part of those in `queries.ts`. */
 export const stepQueries = (db: BunSQLiteDatabase & { $client: Database }, client = db.$client) => ({
   records: createRecordSteps(db),
-  attempts: (step: StepParams) => readStep<AttemptRow>(client, attemptSql, step),
-  replays: (step: StepParams) => readStep<ListedReplayRow>(client, replaySql, step),
-  inboxDeliveries: (step: StepParams) => readStep<InboxRow>(client, inboxSql, step),
+  attempts: (step: OwnStepParams) => readStep<AttemptRow>(client, attemptSql, step),
+  replays: (step: OwnStepParams) => readStep<ListedReplayRow>(client, replaySql, step),
+  inboxDeliveries: (step: OwnStepParams) => readStep<InboxRow>(client, inboxSql, step),
 });

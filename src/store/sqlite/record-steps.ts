@@ -1,13 +1,14 @@
 import type { Database } from "bun:sqlite";
-import { eq, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { JsonText } from "../../domain/event.ts";
 import type { FailureCode } from "../../domain/failure.ts";
-import { bytesBeside, type Step, type StepParams } from "../steps.ts";
+import { bytesBeside, type Step } from "../steps.ts";
 import { type PayloadPart, payloadStart } from "../store.ts";
 import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
 import { jsonTextSql, wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
+import type { OwnStepParams } from "./step.ts";
 
 /** Where a record lies; both fields are in every index that a list walks along. */
 export interface RecordPlace {
@@ -39,8 +40,7 @@ export interface RecordRow {
   unreadable?: 1 | null;
 }
 
-export interface RecordStepParams extends StepParams<RecordPlace> {
-  tenantKey: number;
+export interface RecordStepParams extends OwnStepParams<RecordPlace> {
   /** Records in another state are skipped: they have moved on since the list was fixed. */
   state: number | null;
   /** Records with another error code are skipped, too. */
@@ -69,7 +69,7 @@ const short = `iif(length(event.payload) <= ?2, event.payload, null) as payload,
 /** A thousand of the largest payloads are 256 MB that SQLite need not touch: it reads a row up to the last requested column. */
 const recordSql = (payload: PayloadPart) => `
   select ${recordColumns({ whole: `event.payload, event.checksum, ${orderingKey}`, start, none: "" }[payload], wholeLabel)}
-  from delivery d ${recordJoins} where d.key = ?1`;
+  from delivery d ${recordJoins} where d.key = ?1 and d.tenant_key = ?2`;
 
 /**
  * Many records in the order of their keys, in one statement: half the time of one statement for each. Long values in them are
@@ -79,7 +79,7 @@ const shortRecordsSql = (payload: PayloadPart) => `
   select ${recordColumns({ whole: short, start, none: "" }[payload], "replay.label")},
          ${payload === "whole" ? "length(event.payload) > ?2 or" : ""} length(replay.label) > ?2 or replay.label_key is not null as isLong,
          d.key
-  from json_each(?1) as list cross join delivery d on d.key = list.value ${recordJoins}`;
+  from json_each(?1) as list cross join delivery d on d.key = list.value and d.tenant_key = ?3 ${recordJoins}`;
 
 const sqlsOf = (payload: PayloadPart) => ({ one: recordSql(payload), many: shortRecordsSql(payload) });
 const recordSqls: Readonly<Record<PayloadPart, ReturnType<typeof sqlsOf>>> = {
@@ -147,7 +147,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
         .from(t.delivery)
         .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
         .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
-        .where(eq(t.delivery.key, key))
+        .where(and(eq(t.delivery.key, key), eq(t.delivery.tenantKey, tenantKey)))
         .get();
       return record ? { ...record, idTail, payloadErased: 0, type: event?.type ?? null, unreadable: 1 } : null;
     } catch (error) {
@@ -189,7 +189,9 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
     );
 
   function readOne(sqlOfOne: string, tenantKey: number, place: RecordPlace): RecordRow | null {
-    const whole = unlessDamaged(() => db.$client.query<RecordRow, [number]>(sqlOfOne).get(place.key));
+    const whole = unlessDamaged(() =>
+      db.$client.query<RecordRow, [number, number]>(sqlOfOne).get(place.key, tenantKey),
+    );
     return whole ?? whatIsLeftOf(tenantKey, place);
   }
 
@@ -198,7 +200,9 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
     const { one, many } = recordSqls[payload];
     const keys = JSON.stringify(places.map(({ key }) => key));
     const found = unlessDamaged(() =>
-      db.$client.query<ShortRecordRow, [string, number]>(many).all(keys, Math.floor(bytes / places.length)),
+      db.$client
+        .query<ShortRecordRow, [string, number, number]>(many)
+        .all(keys, Math.floor(bytes / places.length), tenantKey),
     );
     const short = new Map(found?.map((row) => [row.key, row]));
     const rows: RecordRow[] = [];

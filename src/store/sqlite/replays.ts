@@ -370,7 +370,7 @@ export function replayVerbs(
       const keys = listed.all(tenantKey, limit, offset).map(({ key }) => key);
       const list = cursorOver(
         connection,
-        { keys, isNear: true, read: (run, step) => run("replays", step) },
+        { keys, isNear: true, read: (run, step) => run("replays", { ...step, tenantKey }) },
         toListedReplay,
       );
       return { replays: list, total };

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Tenant } from "../../../src/domain/tenant.ts";
+import { readAll } from "../../support/read-all.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, newInboxDelivery, refusalOf, type World } from "../../support/store-factory.ts";
 
@@ -105,6 +106,18 @@ export function inboxContract(backend: StoreBackend): void {
       expect(await list({ after: "b" })).toEqual({ ids: "c", total: 1 });
       expect(await list({}, other)).toEqual({ ids: "x", total: 1 });
       expect(await world.store.inboxAnswer(tenant.key)).toEqual({ status: 500, delayMs: 1, silent: true });
+    });
+
+    test("a list in progress has nothing of what was kept since, be it another tenant's or its own", async () => {
+      const other = await world.tenant();
+      await keep(["a", "b", "c", "d", "e", "f"]);
+      const { deliveries } = await world.store.inboxDeliveries(tenant.key, { limit: 100 });
+      expect((await deliveries.next(1)).map(({ id }) => id)).toEqual(["f"]);
+      await world.store.emptyInbox(tenant.key);
+      await keep(["x", "y"], { of: other });
+      await keep(["g", "h", "i", "j"]);
+      expect(await readAll(deliveries)).toEqual([]);
+      expect(await list({}, other)).toEqual({ ids: "y x", total: 2 });
     });
 
     test("the answer is the one that was told last, of each tenant by itself, also after a restart", async () => {
