@@ -26,9 +26,10 @@ export interface Answers {
    * Begins a response, which holds one part at a time: Bun 1.4.5 asks a response's stream for the next chunk only when the
    * socket has taken the last one.
    * @param owner the account's id; undefined for a client without one
-   * @throws unavailable `too_many_answers`, before anything is read
+   * @param bytes how many of the response are in memory already, for one that holds more than a step
+   * @throws unavailable `too_many_answers`, before any more is read
    */
-  begin(owner: string | undefined, chunks: Chunks): ReadableStream<Uint8Array>;
+  begin(owner: string | undefined, chunks: Chunks, bytes?: number): ReadableStream<Uint8Array>;
   /** Aborts all responses of an account. */
   closeTenant(tenantId: string): void;
   /** Aborts all of them. */
@@ -60,7 +61,7 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
     smallEnoughBytes: 0,
   });
   /** A step, its last entry, and the JSON of that entry. */
-  const heldBytes = answerStepBytes + 2 * largestEntryBytes;
+  const stepBytes = answerStepBytes + 2 * largestEntryBytes;
   const underWay = new Set<Answer>();
   let lastTurn: Promise<void> = Promise.resolve();
 
@@ -73,10 +74,10 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
     return lastTurn;
   }
 
-  function begin(owner: string | undefined, chunks: Chunks): ReadableStream<Uint8Array> {
+  function begin(owner: string | undefined, chunks: Chunks, bytes = 0): ReadableStream<Uint8Array> {
     const place = room.enter(owner);
-    place.grow(heldBytes);
-    let countedBytes = heldBytes;
+    let countedBytes = Math.max(stepBytes, bytes);
+    place.grow(countedBytes);
     let cancelTimer = () => {};
     let last: Uint8Array | undefined;
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -174,8 +175,7 @@ function giveBack(taken: Uint8Array | undefined): void {
 /** Roughly what goes to the socket in one piece. */
 export const chunkBytes = 128 * 1024;
 
-/** A complete text, in parts. */
-export async function* chunksOfText(text: string): Chunks {
-  const bytes = new TextEncoder().encode(text);
+/** What is there as a whole, in parts. */
+export async function* chunksOfBytes(bytes: Uint8Array): Chunks {
   for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.slice(at, at + chunkBytes);
 }

@@ -108,6 +108,8 @@ export interface Reply {
   text?: string | ReadableStream<Uint8Array>;
   /** JSON that is produced as the reader takes it. */
   chunks?: Chunks;
+  /** How many bytes of `chunks` are in memory before the first one is produced. */
+  heldBytes?: number;
   headers?: Record<string, string>;
 }
 

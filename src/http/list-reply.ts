@@ -26,13 +26,15 @@ export const writeJson =
   <Entry>(toBody: (entry: Entry) => unknown) =>
   (entry: Entry) => [JSON.stringify(toBody(entry))];
 
-/** Answers with a list: whole when it is small, otherwise one step at a time as the reader takes it. */
+/** Answers with a list: whole when it is small, which a single entry need not be; otherwise a step at a time as it is taken. */
 export async function listReply<Entry>(list: JsonList<Entry>, headers?: Record<string, string>): Promise<Reply> {
   const { before, entries, write, after } = list;
   const first = await entries.next(smallAnswerBytes);
   const reply = { status: 200, ...(headers && { headers }) };
-  if (!entries.ended) return { ...reply, chunks: chunksOf(list, first) };
-  const texts = first.map((entry) => write(entry).map(textOf).join(""));
+  const written = first.map(write);
+  const size = written.flat().reduce((sum, piece) => sum + piece.length, 0);
+  if (!entries.ended || size > smallAnswerBytes) return { ...reply, chunks: chunksOf(list, first), heldBytes: size };
+  const texts = written.map((pieces) => pieces.map(textOf).join(""));
   return { ...reply, text: `${before}${texts.join(",")}${after}` };
 }
 

@@ -1,7 +1,7 @@
 import { DomainError, requestAbandoned } from "../domain/errors.ts";
 import { stackOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
-import { type Answers, chunksOfText, smallAnswerBytes } from "./answers.ts";
+import { type Answers, chunksOfBytes, smallAnswerBytes } from "./answers.ts";
 import type { Identity } from "./auth.ts";
 import { checkContentType, parseForm, parseJson, readBody } from "./body.ts";
 import { type Access, type Caller, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
@@ -148,12 +148,16 @@ export function createResponder(deps: ResponderDeps) {
    * A large response goes out as its reader takes it. But not one to a write, because a 503 says that the request had no
    * effect; nor one that is the same for everybody, which is held in memory only once.
    */
-  function inChunks({ json, chunks, ...reply }: Reply, owner: string | undefined): Reply {
+  function inChunks({ json, chunks, heldBytes, ...reply }: Reply, owner: string | undefined): Reply {
+    const headers = { ...jsonType, ...reply.headers };
+    if (chunks) return { ...reply, text: answers.begin(owner, chunks, heldBytes), headers };
     const whole = json === undefined ? reply.text : JSON.stringify(json);
+    if (whole === undefined) return reply;
     const isLarge = owner !== undefined && typeof whole === "string" && whole.length > smallAnswerBytes;
-    const large = isLarge ? chunksOfText(whole) : chunks;
-    if (!large) return { ...reply, ...(whole !== undefined && { text: whole }) };
-    return { ...reply, text: answers.begin(owner, large), headers: { ...jsonType, ...reply.headers } };
+    if (!isLarge) return { ...reply, text: whole };
+    // From here on only the bytes are held, so that what is counted is what there is.
+    const bytes = encoder.encode(whole);
+    return { ...reply, text: answers.begin(owner, chunksOfBytes(bytes), bytes.length), headers };
   }
 
   async function takeBody(endpoint: ErasedEndpoint, request: Request, place: Place, caller: Caller): Promise<unknown> {
@@ -223,6 +227,8 @@ function bytesOf({ json, text = "" }: Reply): number | null {
   const body = json === undefined ? text : JSON.stringify(json);
   return typeof body === "string" ? Buffer.byteLength(body) : null;
 }
+
+const encoder = new TextEncoder();
 
 const jsonType = { "Content-Type": "application/json" };
 

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import * as v from "valibot";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import {
   type Answers,
   answerRoomBytes,
@@ -7,6 +9,10 @@ import {
   createAnswers,
   readerPatienceMs,
 } from "../../src/http/answers.ts";
+import { createBodyRoom } from "../../src/http/body-room.ts";
+import { endpoint, ok, type Reply } from "../../src/http/endpoint.ts";
+import { listReply } from "../../src/http/list-reply.ts";
+import { createResponder } from "../../src/http/respond.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -130,6 +136,62 @@ describe("a large answer", () => {
     expect(await reader.read().catch((error: Error) => error.message)).toBe("The rest of the response cannot be read");
     expect(answers.underWay).toBe(0);
     expect(log.map((line) => JSON.parse(line))).toMatchObject([{ level: "error", event: "answer.broken_off" }]);
+  });
+});
+
+describe("what an answer counts for", () => {
+  const MiBs = (count: number) => "x".repeat(count * MiB);
+  const entry = (bytes: number) => new Uint8Array(bytes).fill(0x20);
+  /** A list whose first step has these entries; there are no more of them unless it goes on. */
+  const list = (entries: Uint8Array[], goesOn = false) =>
+    listReply({
+      ...{ before: "[", write: (bytes: Uint8Array) => [bytes], after: "]" },
+      entries: { next: async () => entries.splice(0), ended: !goesOn },
+    });
+
+  /** How many answers an account may have under way, none of which is read, and what the next one is told. */
+  async function roomFor(handle: () => Reply | Promise<Reply>) {
+    const { answers } = makeAnswers();
+    const get = endpoint(
+      {
+        ...{ method: "GET", path: "/x", tag: "Events", summary: "Answer", access: "session" },
+        responses: { 200: { description: "Ok.", schema: v.object({}), example: {} } },
+      },
+      handle,
+    );
+    const respond = createResponder({
+      authenticate: () => ({ tenant: { id: "ada" } as Tenant }),
+      clientAddress: (address) => address,
+      bodyRoom: createBodyRoom(),
+      answers,
+      log: createLog({ level: "error", format: "json", now: () => 0, out() {} }),
+    });
+    for (;;) {
+      const call = { request: new Request("http://localhost/x"), params: {}, socketAddress: () => "192.0.2.7" };
+      const response = await respond(get, call);
+      if (response.status !== 200) return { count: answers.underWay, code: Object(await response.json()).code };
+      if (answers.underWay === 0) return { count: "any", text: (await response.text()).length };
+    }
+  }
+
+  test.each<[string, () => Reply | Promise<Reply>, number]>([
+    ["a text of 100 KiB: a step", () => ok({ text: "x".repeat(100 * 1024) }), 12],
+    ["a text of 5 MiB: all of it", () => ok({ text: MiBs(5) }), 4],
+    ["a text with other characters: its bytes", () => ok({ text: "€".repeat(3 * MiB) }), 2],
+    ["a list that goes on: a step", () => list([entry(100)], true), 12],
+    ["a list of one entry of 5 MiB: that entry", () => list([entry(5 * MiB)]), 4],
+    ["a list that begins with one: that entry", () => list([entry(5 * MiB)], true), 4],
+  ])("%s", async (_, handle, count) => {
+    expect(await roomFor(handle)).toEqual({ count, code: "too_many_answers" });
+  });
+
+  test("a list of small entries: nothing, since it goes out whole", async () => {
+    expect(await roomFor(() => list([entry(100), entry(100)]))).toEqual({ count: "any", text: 203 });
+  });
+
+  test("a list of one large entry is the same text in parts", async () => {
+    const { chunks } = await list([entry(100_000)]);
+    expect(Buffer.concat(await Array.fromAsync(chunks ?? [])).toString()).toBe(`[${" ".repeat(100_000)}]`);
   });
 });
 
