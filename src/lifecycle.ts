@@ -73,7 +73,7 @@ export interface LifecycleDeps {
   threads: Pick<Threads, "release">;
   disk: Pick<DiskWatch, "look">;
   hub: Pick<Hub, "closeAll">;
-  answers: Pick<Answers, "closeAll">;
+  answers: Pick<Answers, "closeAll" | "underWay">;
   /** What these still hold in memory is written at the end. */
   unwritten: readonly (KeyUse | Strangers | PasswordResets | Engine)[];
   /** Keeps deliveries away from where servers of this database listen. */
@@ -196,12 +196,14 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   /** Answers what has come; what waits at the successor in the meantime does not wait for a client that takes its time. */
   async function leavePort(): Promise<void> {
     hub.closeAll();
-    answers.closeAll();
     await sleep(clock, stragglerMs);
-    for (let waitedMs = 0; server.underWay() > 0 && waitedMs < stragglerMs; waitedMs += 5) await sleep(clock, 5);
+    for (let waitedMs = 0; isAnswering() && waitedMs < stragglerMs; waitedMs += 5) await sleep(clock, 5);
+    answers.closeAll();
     server.turnAway();
     await stopServer(stragglerMs);
   }
+
+  const isAnswering = () => server.underWay() > 0 || answers.underWay > 0;
 
   /** Waits for the answers to requests under way, but no longer than that: a client may take any time to send its request. */
   const stopServer = (withinMs: number) => Promise.race([server.stop(), sleep(clock, withinMs)]);
