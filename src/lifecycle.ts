@@ -216,10 +216,10 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     await billing.close();
     sender.close();
     hub.closeAll();
-    answers.closeAll();
     await Promise.allSettled(deps.unwritten.map((part) => part.flush()));
     await mail?.stop();
     await lastAnswers();
+    answers.closeAll();
     descriptors.stop();
     await store.close();
     threads.release();
