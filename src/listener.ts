@@ -60,7 +60,7 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
   const ending: Promise<void>[] = [];
   const close = (server: Bun.Server<unknown>) => pause.whileClosing(() => server.stop(false));
   const isInUse = (server: Bun.Server<unknown>) => server === api.server;
-  /** The reception before this listener still has connections. */
+  /** The reception before this listener still has a place on the port. */
   let isHeld = false;
   /** A successor may be sharing the port. */
   let isKept = false;
@@ -175,7 +175,11 @@ export function createListener({ api, config, clock, log, reception, pause, onMo
   function takeFrom(held: Reception): void {
     held.open((request) => api.fetch(request));
     isHeld = true;
-    clock.after(moveMs, () => void pause.whileClosing(held.close).then(() => (isHeld = false)));
+    clock.after(moveMs, () => {
+      // Its place on the port is free at once, although a stream that it has may last for hours.
+      ending.push(pause.whileClosing(held.close));
+      isHeld = false;
+    });
   }
 
   return {

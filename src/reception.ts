@@ -13,7 +13,7 @@ export interface Reception {
   open(answer: (request: Request) => Response | Promise<Response>): void;
   /** The client's address for a request that came here. */
   addressOf(request: Request): string | undefined;
-  /** Closes once it has answered everything it has. */
+  /** Leaves the port at once; resolves when it has answered everything it has. */
   close(): Promise<void>;
 }
 
