@@ -2,7 +2,7 @@ import * as v from "valibot";
 import type { Tenant } from "../domain/tenant.ts";
 import { failure } from "../http/error-models.ts";
 import { anyTier, emailAddress, suspendedBy, tenantStatus } from "../http/fields.ts";
-import { jsonObject, text } from "../http/validation.ts";
+import { jsonObject, text, withoutZero } from "../http/validation.ts";
 import { webhookEntries } from "../webhooks/model.ts";
 import { maxPasswordBytes, passwordRules, passwordSchema } from "./password.ts";
 
@@ -21,7 +21,7 @@ const upgradeTier = v.picklist(
   'must be "pro" or "business"; "enterprise" is assigned by the operator of this server',
 );
 
-const displayName = v.pipe(text(200), v.regex(/\S/, "must not be blank"));
+const displayName = v.pipe(text(200), v.regex(/\S/, "must not be blank"), withoutZero);
 
 /** Checked by `checkPassword`, which names every rule that is not met. */
 const newPassword = v.pipe(v.string("must be a string"), v.metadata({ description: passwordRules, ...passwordSchema }));

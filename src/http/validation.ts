@@ -135,6 +135,9 @@ export const text = (maxLength: number) =>
     v.maxLength(maxLength, `must have at most ${maxLength} characters`),
   );
 
+/** For a text that is stored: PostgreSQL has none with this character, and a SQLite database may be moved there. */
+export const withoutZero = v.check((given: string) => !given.includes("\0"), "must not contain the character U+0000");
+
 /** A whole number in a query string, where everything is text. */
 export const queryInteger = (min: number, max: number) =>
   v.pipe(

@@ -5,7 +5,7 @@ import { highestRateLimit, stateOf, type Webhook, type WebhookState } from "../d
 import { masked, mostOwnHeaders, type OwnHeaders } from "../domain/webhook-headers.ts";
 import { attemptBody, attemptExample, errorCode } from "../events/attempt-model.ts";
 import { eventType, givenEvent } from "../events/model.ts";
-import { closedQuery, jsonObject } from "../http/validation.ts";
+import { closedQuery, jsonObject, withoutZero } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";
 
@@ -89,6 +89,7 @@ const webhookEntry = jsonObject(
       v.pipe(
         v.string("must be a string"),
         v.maxLength(200, "must have at most 200 characters"),
+        withoutZero,
         v.description("A label. If left out, it becomes empty, even for a URL that stays."),
       ),
       "",

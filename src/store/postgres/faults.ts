@@ -1,5 +1,5 @@
 import { SQL } from "bun";
-import { type DomainError, unavailable } from "../../domain/errors.ts";
+import { type DomainError, invalid, unavailable } from "../../domain/errors.ts";
 import { isCertificateRefused } from "../../lib/certificate.ts";
 import { codeOf } from "../../lib/error-message.ts";
 
@@ -90,6 +90,13 @@ const ended: ReadonlySet<string> = new Set([
 /** The SQLSTATE that the server sent. */
 export const sqlStateOf = (error: unknown): string | undefined =>
   error instanceof SQL.PostgresError ? error.errno : undefined;
+
+/** Explains the server's refusal of a text with U+0000 (`parameters.ts`) to whoever sent it. */
+export function refuseZero(error: unknown): never {
+  throw sqlStateOf(error) === "22021"
+    ? invalid("A text of the request has the character U+0000; leave it out.")
+    : error;
+}
 
 /** A breach of TLS: a handshake that failed, or what came on a connection that was in use. Bun does not say which. */
 export const isTlsBroken = (error: unknown): boolean => codeOf(error) === "EPROTO";

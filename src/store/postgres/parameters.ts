@@ -9,6 +9,10 @@ export const arrayText = (list: readonly (number | string | null)[]): string =>
 
 const quote = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
+/** Whether a text has the character U+0000, which none in PostgreSQL can have: there is nothing to be found by it. */
+export const hasZero = (values: readonly unknown[]): boolean =>
+  values.some((value) => typeof value === "string" && value.includes("\0"));
+
 /** Parses an array that the server wrote as text. */
 export const numbersOf = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
 

@@ -4,7 +4,8 @@ import { PgDialect, type PreparedQueryConfig } from "drizzle-orm/pg-core";
 import { PgRemoteDatabase, PgRemoteSession, type PreparedQuery } from "drizzle-orm/pg-proxy";
 import { shuttingDown } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { DeadlinePassed, type Fault, faultOf, OutcomeUnknown, storageUnavailable } from "./faults.ts";
+import { DeadlinePassed, type Fault, faultOf, OutcomeUnknown, refuseZero, storageUnavailable } from "./faults.ts";
+import { hasZero } from "./parameters.ts";
 import { byIndexes } from "./planner.ts";
 
 /**
@@ -18,7 +19,10 @@ import { byIndexes } from "./planner.ts";
 export interface Pool {
   /** Statements that write nothing, through drizzle's builder. Errors are those of `read`. */
   readonly db: PgRemoteDatabase;
-  /** A statement that writes nothing. @throws DomainError `unavailable`, whatever happened to the connection */
+  /**
+   * A statement that writes nothing. By a text with U+0000 it finds no rows, as in SQLite.
+   * @throws DomainError `unavailable`, whatever happened to the connection
+   */
   read<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
   /**
    * A statement that is a transaction in itself. One that conflicted with another is repeated.
@@ -149,6 +153,10 @@ export function createPool(options: PoolOptions): Pool {
     return fault === "lost" ? "passing" : fault;
   };
 
+  /** Nothing is found by a text that the server cannot even be asked for. */
+  const find = async <Row>(values: readonly Value[], run: (sql: SQL) => Promise<Row[]>): Promise<Row[]> =>
+    hasZero(values) ? [] : attempt(run, harmless);
+
   const inTransaction =
     <T>(isolation: "read committed" | "repeatable read read only", work: (tx: Transaction) => Promise<T>) =>
     (sql: SQL): Promise<T> =>
@@ -156,12 +164,15 @@ export function createPool(options: PoolOptions): Pool {
         sql.begin(`isolation level ${isolation}`, (tx): Promise<T> => {
           return work({
             db: builderOver(async (text, values) => {
-              const rows = await tx.unsafe(text, [...values]).values();
+              const rows = await tx
+                .unsafe(text, [...values])
+                .values()
+                .catch(refuseZero);
               extend();
               return rows;
             }),
             async run<Row>(text: string, values: readonly Value[] = []) {
-              const rows = await tx.unsafe<Row[]>(text, [...values]);
+              const rows = await tx.unsafe<Row[]>(text, [...values]).catch(refuseZero);
               extend();
               return rows;
             },
@@ -176,8 +187,8 @@ export function createPool(options: PoolOptions): Pool {
       ) as Promise<T>;
 
   return {
-    db: builderOver((text, values) => attempt(queryValues(text, values), harmless)),
-    read: (text, values = []) => attempt(query(text, values), harmless),
+    db: builderOver((text, values) => find(values, queryValues(text, values))),
+    read: (text, values = []) => find(values, query(text, values)),
     write: (text, values = []) => attempt(query(text, values), faultOf),
     transact<T>(work: (tx: Transaction) => Promise<T>) {
       let isCommitting = false;
@@ -193,7 +204,12 @@ export function createPool(options: PoolOptions): Pool {
       return attempt(run, (error) => (isCommitting ? faultOf(error) : harmless(error)));
     },
     snapshot: <T>(work: (tx: Transaction) => Promise<T>) =>
-      attempt(inTransaction("repeatable read read only", work), harmless),
+      attempt(
+        inTransaction("repeatable read read only", (tx) =>
+          work({ ...tx, run: async (text, values = []) => (hasZero(values) ? [] : tx.run(text, values)) }),
+        ),
+        harmless,
+      ),
     async *copyOut(text) {
       const sql = open();
       const reader = sql.unsafe(text).readable().getReader();

@@ -20,7 +20,7 @@ import { bounded, readBounded } from "./bounded-read.ts";
 import type { Connection } from "./connection.ts";
 import { type HeldTenant, hold, holdLiving } from "./held-tenants.ts";
 import { labelText, wholeLabel } from "./labels.ts";
-import { arrayText } from "./parameters.ts";
+import { arrayText, hasZero } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 import { completeReplays } from "./replay-counts.ts";
 import {
@@ -216,8 +216,9 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
 
     replayByKey: (ref) => find(pool, ref),
 
-    cancelReplay: (tenantKey, replayId, now, act) =>
-      writes.submit(async (tx) => {
+    async cancelReplay(tenantKey, replayId, now, act) {
+      if (hasZero([replayId])) return null;
+      return writes.submit(async (tx) => {
         const held = await holdLiving(tx, tenantKey);
         // Locked, so that nobody completes it meanwhile.
         const [row] = await tx.run<UnendedRow>(
@@ -228,7 +229,8 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
         const { isCancelled, replay } = await cancelOne(tx, held, row, now);
         if (act && isCancelled) await noteAct(tx, held.tenant.id, act);
         return replay;
-      }),
+      });
+    },
 
     async cancelReplays(limit, now, by) {
       const found = await pool.read<ReplayRef>(unfinishedText, [limit]);

@@ -10,13 +10,13 @@ import { oldMinutes } from "./old-minutes.ts";
 import { arrayText } from "./parameters.ts";
 import { webhookKeys } from "./record-walks.ts";
 
-/** Each slot has its own row; the reader adds them up. */
+/** Each slot has its own row; the reader adds them up. A range may be of years whose minutes are beyond the column's type. */
 export const minutesText = `select minute, accepted, delivered, failed, attempts, latency from stat
-  where tenant_key = $1::bigint and minute between $2::int and $3::int`;
+  where tenant_key = $1::bigint and minute between $2::bigint and $3::bigint`;
 
 /** Like `minutesText`, for webhooks: nothing is accepted for those. */
 export const webhookMinutesText = `select minute, 0 as accepted, delivered, failed, attempts, latency from webhook_stat
-  where tenant_key = $1::bigint and webhook_key = any($4::bigint[]) and minute between $2::int and $3::int`;
+  where tenant_key = $1::bigint and webhook_key = any($4::bigint[]) and minute between $2::bigint and $3::bigint`;
 
 /** One statement, so that both answers are as of one moment; the oldest record is at the end of an index. */
 export const waitingText = `select

@@ -50,6 +50,16 @@ describeWithPostgres("a pool of connections", () => {
     await administer(await sharedServer(), `select pg_terminate_backend(pid) from pg_stat_activity where ${where}`);
   };
 
+  test("finds nothing by a text with U+0000, which a transaction that writes refuses", async () => {
+    const { pool } = await open();
+    const [asked, values] = ["select $1::text as found", ["a\0b"]] as const;
+    expect(await pool.read(asked, values)).toEqual([]);
+    expect(await pool.db.execute(sql`select ${"a\0b"}::text as found`)).toEqual([]);
+    expect(await pool.snapshot(({ run }) => run(asked, values))).toEqual([]);
+    expect(await refusalOf(pool.transact(({ run }) => run(asked, values)))).toBe("invalid_request");
+    expect([...(await pool.read(asked, ["b"]))]).toEqual([{ found: "b" }]);
+  });
+
   test("sets its deadlines on every connection", async () => {
     const { pool } = await open();
     const asked = `select current_setting('statement_timeout') as statement,
