@@ -77,7 +77,9 @@ describe("replay event", () => {
     const { code, out } = await run(account, `replay event ${await ingestOne(account)}`);
     expect({ code, out }).toEqual({
       code: 1,
-      out: summary("completed: 1 event; 0 delivered, 1 skipped, as no enabled webhook takes them"),
+      out: summary(
+        "completed: 1 event; 0 delivered, 1 skipped, as their webhook is disabled, is not registered or does not take the type",
+      ),
     });
   });
 
@@ -92,7 +94,9 @@ describe("replay event", () => {
     const { code, out, err } = await run(account, `replay failed --webhook ${id}`);
     expect({ code, out }).toEqual({
       code: 1,
-      out: summary("completed: 3 events; 0 delivered, 3 skipped, as no enabled webhook takes them"),
+      out: summary(
+        "completed: 3 events; 0 delivered, 3 skipped, as their webhook is disabled, is not registered or does not take the type",
+      ),
     });
     expect(err.at(-1)).toBe(hint);
     const [replay] = await replaysOf(account);
@@ -101,7 +105,7 @@ describe("replay event", () => {
     expect((await run(account, "replay failed")).out).toEqual(summary("completed: 3 events; 3 delivered"));
   });
 
-  test("says how many events no webhook takes", async () => {
+  test("says how many events left nothing to send, whatever the reason", async () => {
     const account = await app.account();
     const { url } = hooks.hook(200);
     await account.put("/v1/tenants/webhooks", [{ webhook_url: url, event_types: ["order.paid"] }]);
@@ -109,7 +113,7 @@ describe("replay event", () => {
     await ingestOne(account, { event_type: "order.made" });
     expect(await run(account, "replay all")).toMatchObject({
       code: 0,
-      out: summary("completed: 2 events; 1 delivered, 1 event that no webhook takes"),
+      out: summary("completed: 2 events; 1 delivered, 1 event left nothing to send"),
       err: [expect.anything()],
     });
   });

@@ -36,7 +36,7 @@ export const hasSucceeded = ({ status, failed, superseded, skipped }: ReplayRow)
 export function outcomeWords(replay: ReplayRow, style: Style): string {
   const { queued, delivered, failed, superseded, skipped, returned = 0 } = replay;
   const waiting = queued - delivered - failed - superseded - returned;
-  const untaken = leastUntaken(replay);
+  const without = leastWithoutRecord(replay);
   return [
     delivered > 0 ? style.good(`${count(delivered)} delivered`) : "0 delivered",
     ...(failed > 0 ? [style.bad(`${count(failed)} failed`)] : []),
@@ -44,21 +44,21 @@ export function outcomeWords(replay: ReplayRow, style: Style): string {
     ...(returned > 0 ? [`${count(returned)} taken back`] : []),
     ...(superseded > 0 ? [`${count(superseded)} overtaken by a later replay`] : []),
     ...(skipped > 0 ? [`${count(skipped)} skipped, as ${skippedWhy(replay)}`] : []),
-    ...(untaken > 0 ? [`${counted(untaken, "event")} that no webhook takes`] : []),
+    ...(without > 0 ? [`${counted(without, "event")} left nothing to send`] : []),
   ].join(", ");
 }
 
 /** Events that lost their payload could have had several deliveries each, so how many were skipped for that is unknown. */
 function skippedWhy({ payloadsErased = 0 }: ReplayRow): string {
-  if (payloadsErased === 0) return "no enabled webhook takes them";
+  if (payloadsErased === 0) return "their webhook is disabled, is not registered or does not take the type";
   return `${counted(payloadsErased, "payload")} ${payloadsErased === 1 ? "was" : "were"} erased`;
 }
 
 /**
- * How many events, at least, have left no record behind; exact where they could go to one webhook alone. The failed replay also
- * leaves out what another replay attempts.
+ * How many events, at least, have left no record behind; exact where they could go to one webhook alone. No webhook takes them,
+ * or what had selected them has changed or been removed since. The failed replay also leaves out what another replay attempts.
  */
-function leastUntaken({ kind, status, selected, queued, skipped, payloadsErased = 0 }: ReplayRow): number {
+function leastWithoutRecord({ kind, status, selected, queued, skipped, payloadsErased = 0 }: ReplayRow): number {
   const isTold = status === "completed" && kind !== "failed" && payloadsErased === 0;
   return isTold ? selected - queued - skipped : 0;
 }
