@@ -15,7 +15,7 @@ import { exitCode, type Io, signalExitCode } from "./io.ts";
 import { prepareData } from "./prepare.ts";
 import { createRunOwn } from "./run-own.ts";
 import { createStyle } from "./style.ts";
-import { askedToEnd, createRestart, succeedTo } from "./succession.ts";
+import { awaitEndRequests, createRestart, succeedTo } from "./succession.ts";
 import { formatPairs } from "./table.ts";
 
 export const serveCommand: Command = {
@@ -58,7 +58,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const databaseClock = given.databaseUrl === null ? null : createDatabaseClock(steadyClock);
   const clock = databaseClock ?? steadyClock;
   // From here on a signal means a clean end, even if it comes during the start.
-  const asked = askedToEnd(io);
+  const { first: asked, second: askedAgain } = awaitEndRequests(io);
   const ended = new AbortController();
   const { signal: ending } = ended;
   void asked.then(() => ended.abort());
@@ -114,7 +114,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const secondSignal = asked.then((signal) => {
     log.write("info", "server.stopping", { signal });
     tellSupervisor(["STOPPING=1"], io.env);
-    return io.nextSignal();
+    return askedAgain();
   });
   const hurried = secondSignal.then((signal) => {
     successor?.kill();

@@ -61,10 +61,19 @@ const isSettling =
   "its last restart, or a change of its certificate, is most likely still finishing. Try: again in 10 s";
 const cannotShare = "two processes can share its port on Linux only. Try: stop it and start it again";
 
-/** The next signal that asks this process to end, or the stop of a predecessor that has not left yet. */
-export function askedToEnd(io: Pick<Io, "nextSignal" | "predecessor">): Promise<EndSignal> {
+export interface EndRequests {
+  /** The next signal that asks this process to end, or the stop of a predecessor that has not left yet. */
+  readonly first: Promise<EndSignal>;
+  /** The signal after that. Where the predecessor's stop came first, one signal more: terminals and supervisors signal both. */
+  second(): Promise<EndSignal>;
+}
+
+export function awaitEndRequests(io: Pick<Io, "nextSignal" | "predecessor">): EndRequests {
   const signal = io.nextSignal();
-  return io.predecessor === null ? signal : Promise.race([signal, toldToStop(io.predecessor)]);
+  return {
+    first: io.predecessor === null ? signal : Promise.race([signal, toldToStop(io.predecessor)]),
+    second: () => signal.then(() => io.nextSignal()),
+  };
 }
 
 async function toldToStop(predecessor: Predecessor): Promise<EndSignal> {
