@@ -261,7 +261,7 @@ function Bars() {
       {standing === "suspended" && (
         <p class="bar bad" role="status">
           Your account is suspended: new events are refused, and what waits is{" "}
-          {who?.suspended_by.includes("operator") ? "not delivered until the operator resumes it" : "still delivered"}.{" "}
+          {who?.suspended_by?.includes("operator") ? "not delivered until the operator resumes it" : "still delivered"}.{" "}
           <a href="/plan">See why</a>
         </p>
       )}

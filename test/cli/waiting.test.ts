@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { EventRow } from "../../src/cli/events/api.ts";
-import { type Holds, waitWords } from "../../src/cli/events/waiting.ts";
+import { type Holds, readHolds, waitWords } from "../../src/cli/events/waiting.ts";
 
 const now = Date.parse("2026-03-01T12:00:00.000Z");
 const url = "https://example.com/hook";
@@ -29,4 +29,15 @@ test.each<[what: string, record: EventRow, holds: Partial<Holds>, words: string]
   ],
 ])("a delivery that %s says so", (_, record, holds, words) => {
   expect(waitWords(record, { ...free, ...holds }, now)).toBe(words);
+});
+
+test.each<[string, object, boolean]>([
+  ["by the operator", { suspended_by: ["operator"] }, true],
+  ["for payment alone", { suspended_by: ["payment"] }, false],
+  ["on a server of the release before, which does not say by whom", {}, false],
+])("whether an account holds its deliveries that is suspended %s: %p", async (_, me, isAccountSuspended) => {
+  const answers: Readonly<Record<string, unknown>> = { "/v1/about": { paused: [] }, "/v1/tenants/me": me };
+  const call = (_method: string, path: string) =>
+    Promise.resolve({ status: 200, json: answers[path] ?? [], text: "", etag: null, serverTime: null });
+  expect(await readHolds({ call, url: "http://localhost" } as never)).toMatchObject({ isAccountSuspended });
 });

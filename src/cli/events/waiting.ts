@@ -38,12 +38,13 @@ export async function readHolds(account: Pick<Account, "call" | "url">): Promise
   };
   const [about, me, { webhooks }] = await Promise.all([
     read("/v1/about") as Promise<{ paused: readonly string[] }>,
-    read("/v1/tenants/me") as Promise<{ suspended_by: readonly string[] }>,
+    // Optional: a server of the release before does not say.
+    read("/v1/tenants/me") as Promise<{ suspended_by?: readonly string[] }>,
     readWebhookSettings(account),
   ]);
   return {
     isServerPaused: about.paused.includes("deliveries"),
-    isAccountSuspended: me.suspended_by.includes("operator"),
+    isAccountSuspended: me.suspended_by?.includes("operator") ?? false,
     pausedWebhooks: webhooks.filter(({ state }) => state === "paused").map(({ url }) => url),
   };
 }

@@ -53,7 +53,7 @@ export function AccountScreen({ id }: { id: string }) {
               <div class="stack">
                 <SetTier of={account} onDone={done} />
                 <div class="buttons">
-                  {account.suspended_by.includes("operator") ? (
+                  {account.suspended_by?.includes("operator") ? (
                     <Button
                       onClick={async () => {
                         await ask(`/operator/tenants/${id}/resume`, { method: "POST" });

@@ -9,7 +9,7 @@ export function Standing({ of: { status, suspended_by } }: { of: Pick<Account, "
     <span class={`state ${tone}`}>
       <Icon name={isWell ? "check" : "warn"} />
       {status.replaceAll("_", " ")}
-      {suspended_by.length > 0 &&
+      {suspended_by?.length > 0 &&
         ` (${suspended_by.map((by) => (by === "operator" ? "by you" : "for payment")).join(", ")})`}
     </span>
   );
