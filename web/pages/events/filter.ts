@@ -66,6 +66,7 @@ export function readFilter(query: Readonly<Record<string, string>>): Filter {
   const page = Number(query.page);
   const status = isStatus(query.status ?? "") ? (query.status ?? "") : "";
   const code = isFailureCode(query.code ?? "") ? (query.code ?? "") : "";
+  const q = (query.q ?? "").trim();
   return {
     state: stateOf.get(query.state?.toLowerCase() ?? "") ?? "",
     type: query.type ?? "",
@@ -73,7 +74,8 @@ export function readFilter(query: Readonly<Record<string, string>>): Filter {
     // Only a response has a status.
     code: code === "http_status" && status !== "" ? "" : code,
     status,
-    q: (query.q ?? "").trim().slice(0, longestSearch),
+    // Left out as a whole: the start of it would find more than was meant.
+    q: q.length > longestSearch ? "" : q,
     replay: query.replay ?? "",
     span: span ?? (from === "" && to === "" ? "" : "custom"),
     from: span === null ? from : "",

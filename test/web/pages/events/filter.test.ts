@@ -5,6 +5,7 @@ import {
   droppedOf,
   type Filter,
   isChoosing,
+  longestSearch,
   everything as nothing,
   readFilter,
   requestOf,
@@ -14,6 +15,8 @@ import {
 const now = Date.UTC(2026, 2, 1, 12);
 const noon = "2026-03-01T12:00:00.000Z";
 const morning = "2026-03-01T08:00:00.000Z";
+
+const longest = "a".repeat(longestSearch);
 
 const queryOf = (url: string) => Object.fromEntries(new URL(url, "http://x").searchParams);
 const read = (url: string) => readFilter(queryOf(url));
@@ -63,6 +66,8 @@ describe("the filter of the list", () => {
     ["from=banana&time=century&until=soon", ["from=banana", "time=century", "until=soon"]],
     ["time=1h&from=2026-03-01T08:00Z", ["from=2026-03-01T08:00Z"]],
     ["stat=failed", ["stat=failed"]],
+    [`q=%20${longest}%20`, []],
+    [`q=${longest}a`, [`q=${longest}a`]],
   ])("?%s leaves out %j", (given, dropped) => {
     expect(droppedOf(queryOf(`/events?${given}`))).toEqual(dropped);
   });
