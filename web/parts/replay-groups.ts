@@ -6,6 +6,10 @@ export const hasEnded = ({ status }: Pick<Replay, "status">) => status === "comp
 export const openOf = ({ queued, returned = 0, delivered, failed, superseded }: Replay): number =>
   queued - returned - delivered - failed - superseded;
 
+/** How many deliveries it has left; 0: none, or nobody knows yet, as some of its events are still to be queued. */
+export const leftOf = (replay: Replay): number =>
+  replay.queued + replay.skipped < replay.selected ? 0 : openOf(replay);
+
 /** The replay that this one waits for: those of more than one event run one after another (rules, section 10). */
 export const aheadOf = ({ id, status }: Replay, replays: readonly Replay[]): Replay | undefined =>
   status === "waiting"

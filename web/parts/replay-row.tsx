@@ -7,7 +7,7 @@ import { count } from "../format/number.ts";
 import { Button, LinkButton } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon } from "./icon.tsx";
-import { hasEnded, openOf } from "./replay-groups.ts";
+import { hasEnded, leftOf, openOf } from "./replay-groups.ts";
 import { lookOf } from "./replay-look.ts";
 import { say } from "./said.tsx";
 import { Shares } from "./shares.tsx";
@@ -65,7 +65,7 @@ export function ReplayRow({
   }, [isMarked]);
   const look = lookOf(replay);
   const open = openOf(replay);
-  const left = ahead ? openOf(ahead) : 0;
+  const left = ahead ? leftOf(ahead) : 0;
   return (
     <li ref={row} class={`replay ${isMarked ? "is-marked" : ""}`}>
       <div class="head">

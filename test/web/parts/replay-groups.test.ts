@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Replay } from "../../../web/api/types.ts";
-import { groupsOf, groupsOn, mayGoOn, sumOf, withChanged } from "../../../web/parts/replay-groups.ts";
+import { groupsOf, groupsOn, leftOf, mayGoOn, sumOf, withChanged } from "../../../web/parts/replay-groups.ts";
 
 const single = (given: Partial<Replay>): Replay => ({
   ...{ id: "rpl_1", kind: "single", replayGroupId: "again", status: "completed", selected: 1, queued: 1 },
@@ -43,6 +43,14 @@ describe("a group that goes on beside its page", () => {
     const [group] = groupsOn(around);
     expect(group && mayGoOn(group, around)).toBe(expected);
   });
+});
+
+test.each<[string, Partial<Replay>, number]>([
+  ["once all are queued", { selected: 5, queued: 4, skipped: 1, delivered: 1, failed: 1 }, 2],
+  ["where an event has several", { selected: 1, queued: 3 }, 3],
+  ["but not while events are still to be queued", { selected: 5_000, queued: 100, delivered: 20 }, 0],
+])("how many deliveries are left is known %s", (_, replay, left) => {
+  expect(leftOf(single(replay))).toBe(left);
 });
 
 test("some of a list change in their places", () => {
