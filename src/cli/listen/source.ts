@@ -34,7 +34,7 @@ export interface SourceDeps {
   kinds: ReadonlySet<Kind>;
   history: History;
   start: Start;
-  /** The time by the server's clock. */
+  /** The time by the server's clock, as it ran when the session was opened: if it is set back later, this is ahead of it. */
   serverNow(): number;
 }
 
