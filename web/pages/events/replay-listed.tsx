@@ -7,9 +7,8 @@ import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ReplayQuestion } from "../../parts/replay-question.tsx";
 import { useLoaded } from "../../stream/load.ts";
-import { chipsOf, webhookInWords } from "./chips.ts";
+import { chipsOf } from "./chips.ts";
 import { type Filter, urlOf } from "./filter.ts";
-import { isEnabled } from "./receivers.ts";
 import type { Listed } from "./record.ts";
 import {
   includesDelivered,
@@ -89,12 +88,7 @@ export function ReplayListed({ filter, listed, webhooks, isTyping }: ReplayListe
         <Asking
           these={asked}
           selection={selection}
-          target={targetInWords(
-            asked.kind,
-            taken,
-            (webhooks ?? []).filter(isEnabled).map(({ id }) => webhookInWords(id, webhooks)),
-            webhookInWords(taken.webhook, webhooks),
-          )}
+          target={targetInWords(asked.kind, taken, webhooks ?? [])}
           onStart={() => start(asked)}
           onClose={() => setAsked(null)}
         />

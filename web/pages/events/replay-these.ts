@@ -33,7 +33,7 @@ export type ReplayThese = {
 
 /** Of what failed: where a replay that names no webhook sends it. */
 export const toUnacknowledged =
-  "to every webhook that has not acknowledged them, including those where they wait for a retry";
+  "to every enabled webhook that has not acknowledged them, including those where they wait for a retry";
 
 /** The registered webhook that every delivery of a list is of; undefined: there is none, or the list goes on. */
 function onlyWebhookOf(
@@ -46,13 +46,23 @@ function onlyWebhookOf(
   return webhooks.find((webhook) => webhook.url === url);
 }
 
-/** The disabled webhook that keeps a list from being replayed: all of it is of this one, or none is enabled. */
+/** Whether a replay can select what the filter does, so that its events go to more webhooks than those listed. */
+const isSelectable = ({ q, replay, state }: Filter): boolean =>
+  q === "" && replay === "" && (state === "" || state === "failed");
+
+/**
+ * The disabled webhook that keeps a list from being replayed: its deliveries would go to this one alone, or none is enabled.
+ * Each goes where it went before if it is replayed one by one, or for a reason (rules, section 10).
+ */
 export function disabledFor(
-  { webhook }: Filter,
+  filter: Filter,
   listed: Pick<Listed, "total" | "totalIsExact" | "records">,
   webhooks: readonly Webhook[],
 ): Webhook | undefined {
-  const only = webhook === "" ? onlyWebhookOf(listed, webhooks) : webhooks.find(isCalled(webhook));
+  const { webhook, code, status } = filter;
+  const goBack = !isSelectable(filter) || `${code}${status}` !== "";
+  const ofList = goBack ? onlyWebhookOf(listed, webhooks) : undefined;
+  const only = webhook === "" ? ofList : webhooks.find(isCalled(webhook));
   const first = webhooks.some(isEnabled) ? undefined : webhooks[0];
   return [only, first].find((one) => one && !isEnabled(one));
 }
@@ -70,16 +80,18 @@ export function replayTheseOf(
   webhooks: readonly Webhook[] | undefined,
 ): ReplayThese | null {
   if (webhooks === undefined || listed.records.length === 0 || disabledFor(filter, listed, webhooks)) return null;
-  const { state, webhook, q, replay } = filter;
+  const { state, webhook } = filter;
   const isReached = (wanted: string) => webhooks.filter(isEnabled).some(isCalled(wanted));
-  if (q === "" && replay === "" && (state === "" || state === "failed") && (webhook === "" || isReached(webhook))) {
+  if (isSelectable(filter) && (webhook === "" || isReached(webhook))) {
     const { status, ...given } = fieldsOf(filter, listed.readAt, listed.held);
     const { total, totalIsExact } = listed;
     const isAnyErased = listed.records.some(({ payloadErased }) => payloadErased);
     const kind = state === "failed" ? "failed" : "all";
     // What failed for one webhook may wait for a retry at another, and is sent there as well unless the replay names one.
     const mayGoWider = kind === "failed" && webhook === "" && webhooks.length > 1;
-    const only = mayGoWider ? onlyWebhookOf(listed, webhooks) : undefined;
+    const listedOnly = mayGoWider ? onlyWebhookOf(listed, webhooks) : undefined;
+    // What failed for one that is disabled goes to the others.
+    const only = listedOnly && isEnabled(listedOnly) ? listedOnly : undefined;
     const fields = {
       ...given,
       ...(status !== undefined && { status: Number(status) }),
@@ -154,15 +166,12 @@ export function againInWords(records: readonly ListedRecord[], webhooks: readonl
   return `${n === records.length ? "All" : count(n)} of them were acknowledged already, and ${names} would get them again.`;
 }
 
-/** Where the events of a selection go, worded as the end of a sentence. */
-export function targetInWords(
-  kind: "failed" | "all",
-  filter: Filter,
-  names: readonly string[],
-  webhook: string,
-): string {
-  if (filter.webhook !== "") return `to ${webhook}`;
-  if (names.length === 1) return `to ${names[0]}`;
+/** Where the events of a selection go, worded as the end of a sentence. @param webhooks the registered ones */
+export function targetInWords(kind: "failed" | "all", filter: Filter, webhooks: readonly Webhook[]): string {
+  if (filter.webhook !== "") return `to ${webhookInWords(filter.webhook, webhooks)}`;
+  const names = webhooks.filter(isEnabled).map(({ id }) => webhookInWords(id, webhooks));
+  // The enabled one may have acknowledged what failed for another.
+  if (names.length === 1 && (kind === "all" || webhooks.length === 1)) return `to ${names[0]}`;
   if (`${filter.code}${filter.status}` !== "") {
     return `to the webhooks where they failed like this${kind === "failed" ? ", or wait for a retry after it" : ""}`;
   }

@@ -141,13 +141,23 @@ describe("nothing is replayed to a webhook that is disabled", () => {
   const mixed = { ...whole, records: [record(shop.url), record(books.url)] };
   test.each<[string, Partial<Filter>, typeof listed, (typeof shop)[], (typeof shop)[]]>([
     ["where it is chosen", { webhook: "wh_1" }, listed, [off, books], [off]],
-    ["where all that is listed is of it", { state: "failed" }, whole, [off, books], [off]],
+    ["where all that is listed is of it, and is replayed for a reason", { status: "410" }, whole, [off, books], [off]],
+    ["where all that is listed is of it, and is replayed one by one", { q: "ada" }, whole, [off, books], [off]],
     ["where no other is enabled", {}, listed, [off, { ...books, state: "disabled" }], [off]],
     ["but to the others", { state: "failed" }, mixed, [off, books], []],
+    ["but to the others, though all that failed is of it", { state: "failed" }, whole, [off, books], []],
+    ["but to the others, though all that is listed is of it", { type: "order.paid" }, whole, [off, books], []],
     ["but where other pages may have others", { state: "failed" }, listed, [off, books], []],
   ])("%s", (_, filter, some, webhooks, disabled) => {
     expect(disabledFor(given(filter), some, webhooks) ?? null).toEqual(disabled[0] ?? null);
     expect(replayTheseOf(given(filter), some, webhooks) === null).toBe(disabled.length > 0);
+  });
+
+  test("what failed there goes to the others, after a question", () => {
+    const chosen = given({ state: "failed" });
+    const these = replayTheseOf(chosen, whole, [off, books]);
+    expect(these).toMatchObject({ kind: "failed", fields: { to: held }, mustAsk: true });
+    expect(these && takenBy(these, chosen)).toEqual(chosen);
   });
 
   test("nor of a page that lists it among others", () => {
@@ -217,9 +227,10 @@ test.each<[string, Parameters<typeof replayTheseOf>]>([
 });
 
 test.each<[string, Partial<Filter>, "failed" | "all", string[]]>([
-  ["to Shop", { webhook: "wh_1" }, "failed", ["Shop", "Books"]],
+  ["to Shop", { webhook: "Shop" }, "failed", ["Shop", "Books"]],
   ["to the webhooks where they failed like this", { status: "404" }, "all", ["Shop", "Books"]],
   [toUnacknowledged, { state: "failed" }, "failed", ["Shop", "Books"]],
+  [toUnacknowledged, { state: "failed" }, "failed", ["Shop", "Books, disabled"]],
   [
     "to the webhooks where they failed like this, or wait for a retry after it",
     { state: "failed", status: "404" },
@@ -228,10 +239,15 @@ test.each<[string, Partial<Filter>, "failed" | "all", string[]]>([
   ],
   ["to Shop", { state: "failed" }, "failed", ["Shop"]],
   ["to Shop", {}, "all", ["Shop"]],
+  ["to Shop", {}, "all", ["Shop", "Books, disabled"]],
   ["to Shop, Books and Audit", {}, "all", ["Shop", "Books", "Audit"]],
   ["to all 4 webhooks", {}, "all", ["1", "2", "3", "4"]],
-])("it goes %s", (words, filter, kind, names) => {
-  expect(targetInWords(kind, given(filter), names, "Shop")).toBe(words);
+])("it goes %s for %j: %s of %j", (words, filter, kind, names) => {
+  const webhooks = names.map((each) => {
+    const [name = "", state = "enabled"] = each.split(", ");
+    return { id: name, url: `https://example.com/${name}`, name, state };
+  });
+  expect(targetInWords(kind, given(filter), webhooks)).toBe(words);
 });
 
 test("what was replayed is listed whatever became of it", () => {
