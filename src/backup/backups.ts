@@ -184,8 +184,9 @@ export function createBackups(options: BackupsOptions): Backups {
         await ask(() => place.remove(name));
         log.write("info", "backup.removed", { backup: name });
       }
+      const listed = history;
       const left = await list();
-      history = forget(history, left);
+      history = forget(history, listed, left);
     } catch (error) {
       throw new Error(`Older backups could not be removed: ${messageOf(error)}`, { cause: error });
     }
@@ -229,12 +230,13 @@ export function createBackups(options: BackupsOptions): Backups {
     async noteMade(name, { tookMs, faults }) {
       if (url === null) throw notConfigured();
       // A list that is under way may have begun before this backup was there.
+      const listed = history;
       const stored = await listNow(url);
       const made = stored.find((backup) => backup.name === name);
       if (made === undefined) throw notFound();
       const error = errorOf(faults);
       if (error !== null) failures += 1;
-      history = forget(history, stored);
+      history = forget(history, listed, stored);
       note({ kind: "backup", name, at: made.createdAt, tookMs, bytes: made.bytes, error }, faults && error === null);
     },
     async list() {

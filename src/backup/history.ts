@@ -68,13 +68,22 @@ export function newestWholeAt({ verified }: BackupHistory, now: number): number 
   return times.length === 0 ? null : Math.max(...times);
 }
 
-/** Drops what is known of backups that no longer exist. */
-export function forget(history: BackupHistory, stored: readonly StoredBackup[]): BackupHistory {
-  const isStored = (name: string) => stored.some((backup) => backup.name === name);
+/**
+ * Drops what is known of backups that no longer exist.
+ * @param listed the history as it was when `stored` was asked for: a backup whose end was not noted then may be missing there
+ *   because it is being made, or has been made since
+ */
+export function forget(
+  history: BackupHistory,
+  listed: Pick<BackupHistory, "verified">,
+  stored: readonly StoredBackup[],
+): BackupHistory {
+  const names = new Set(stored.map(({ name }) => name));
+  const stays = (name: string) => names.has(name) || !Object.hasOwn(listed.verified, name);
   return {
     ...history,
-    verified: Object.fromEntries(Object.entries(history.verified).filter(([name]) => isStored(name))),
-    made: history.made.filter(isStored),
+    verified: Object.fromEntries(Object.entries(history.verified).filter(([name]) => stays(name))),
+    made: history.made.filter(stays),
   };
 }
 

@@ -90,6 +90,14 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
         };
       };
     },
+    /** The commands end as they would have, but only then. */
+    waitsFor(then: Promise<void>) {
+      const before = answer;
+      answer = async (...command) => {
+        await then;
+        return before(...command);
+      };
+    },
     fails(err: string) {
       answer = async () => ({ code: 1, out: "", err });
     },
@@ -440,6 +448,48 @@ describe("backups that somebody asks for", () => {
     backups.begin();
     await backups.whenIdle();
     expect(world.stored).toHaveLength(3);
+  });
+
+  test.each([
+    ["before", false],
+    ["while", true],
+  ])("with a command leave the server its own, if that begins %s they are looked for", async (_, isLate) => {
+    const asked = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    const world = createWorld({
+      cron: null,
+      keep: 1,
+      openPlace: () => ({
+        ...world.place,
+        async list(now) {
+          const found = await world.place.list(now);
+          asked.resolve();
+          await answered.promise;
+          return found;
+        },
+      }),
+    });
+    const backups = world.open();
+    const byCommand = backupName(noon - 1, false);
+    const own = backupName(noon, false);
+    const ended = Promise.withResolvers<void>();
+    world.succeeds();
+    world.waitsFor(ended.promise);
+    world.stored.push(byCommand);
+    if (!isLate) backups.begin();
+    const noted = backups.noteMade(byCommand, { tookMs: 5, faults: [] });
+    await asked.promise;
+    if (isLate) backups.begin();
+    answered.resolve();
+    await noted;
+    ended.resolve();
+    await backups.whenIdle();
+    expect(backups.history().made).toEqual([own]);
+    // It makes room for the next one.
+    world.clock.advance(hour);
+    backups.begin();
+    await backups.whenIdle();
+    expect(world.stored).toEqual([byCommand, backupName(noon + hour, false)]);
   });
 
   test("need a place", async () => {

@@ -59,8 +59,15 @@ describe("what is remembered", () => {
     expect(history.latestBackup?.error).toBe("no room");
     expect(parseHistory(JSON.stringify(history))).toEqual(history);
     const stored = [{ name: named(1), bytes: 1, createdAt: at(1) }];
-    expect(forget(history, stored).verified).toEqual({ [named(1)]: true });
-    expect(forget(makes(makes(history, named(1)), named(2)), stored).made).toEqual([named(1)]);
+    expect(forget(history, history, stored).verified).toEqual({ [named(1)]: true });
+    expect(forget(makes(makes(history, named(1)), named(2)), history, stored).made).toEqual([named(1)]);
+  });
+
+  test("outlasts a list that was asked for before the backup was there", () => {
+    const before = makes(parseHistory(null), named(1));
+    const after = remember(before, outcome(1), true);
+    for (const history of [before, after]) expect(forget(history, before, [])).toEqual(history);
+    expect(forget(after, after, [])).toMatchObject({ verified: {}, made: [] });
   });
 
   test("by an earlier release is what it verified: it made those", () => {
