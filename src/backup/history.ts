@@ -45,11 +45,15 @@ export function parseHistory(text: string | null): BackupHistory {
   }
 }
 
+/** Of the backups whose end the server has not heard of, which most likely failed: how many of the latest are remembered. */
+const unheardLimit = 100;
+
 /** Notes a backup before it is there: a server that is killed then still knows it for its own. */
-export const makes = (history: BackupHistory, name: string): BackupHistory => ({
-  ...history,
-  made: [...history.made, name],
-});
+export function makes(history: BackupHistory, name: string): BackupHistory {
+  const isHeard = (made: string) => Object.hasOwn(history.verified, made);
+  const unheard = new Set([...history.made.filter((made) => !isHeard(made)), name].slice(-unheardLimit));
+  return { ...history, made: [...history.made, name].filter((made) => isHeard(made) || unheard.has(made)) };
+}
 
 /** @param isWhole null: not checked */
 export function remember(history: BackupHistory, latest: BackupOutcome, isWhole: boolean | null): BackupHistory {

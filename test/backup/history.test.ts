@@ -70,6 +70,12 @@ describe("what is remembered", () => {
     expect(forget(after, after, [])).toMatchObject({ verified: {}, made: [] });
   });
 
+  test("of backups that came to nothing are the latest 100 names, and those of the others", () => {
+    let history = remember(makes(parseHistory(null), named(0)), outcome(0), true);
+    for (let n = 1; n <= 150; n++) history = makes(history, named(n));
+    expect(history.made).toEqual([named(0), ...Array.from({ length: 100 }, (_, i) => named(51 + i))]);
+  });
+
   test("by an earlier release is what it verified: it made those", () => {
     const { made: _, ...earlier } = remember(parseHistory(null), outcome(1), true);
     expect(parseHistory(JSON.stringify(earlier)).made).toEqual([named(1)]);
