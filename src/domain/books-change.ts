@@ -32,7 +32,9 @@ export interface OpenInvoice extends Invoice {
   readonly login: OrderedLogin | null;
 }
 
-export interface OrderedLogin extends NewLogin {
+export interface OrderedLogin extends Pick<NewLogin, "email"> {
+  /** Null: the account keeps its own. */
+  readonly passwordHash: string | null;
   /** The address has become the login of another account. */
   readonly isTaken: boolean;
 }

@@ -1,4 +1,4 @@
-import type { BillingAccount } from "./books.ts";
+import type { BillingAccount, NewLogin } from "./books.ts";
 import type { OrderedLogin } from "./books-change.ts";
 import type { DomainError } from "./errors.ts";
 import { emailTaken } from "./standing.ts";
@@ -35,11 +35,24 @@ export function toPlanInForce({ tier, enforcedTier }: Tenant): TenantChange {
   return { tier: enforcedTier, ...(enforcedTier === "free" && { loginEmail: null }) };
 }
 
+/**
+ * What an upgrade makes the login: what was ordered with it. If a password that was set since has ended the order, it is the
+ * account's own address, as on every paid plan. Null: the account has its login already.
+ */
+export function loginOfUpgrade(
+  tenant: Pick<Tenant, "tier" | "email"> | null,
+  targetTier: Tier | null,
+  ordered: NewLogin | null,
+): Omit<OrderedLogin, "isTaken"> | null {
+  if (ordered) return ordered;
+  return targetTier !== null && tenant?.tier === "free" ? { email: tenant.email, passwordHash: null } : null;
+}
+
 /** The login that comes with an upgrade. An address that another account has taken in the meantime is only a contact. */
 export function toLogin(login: OrderedLogin | null): TenantChange {
   if (!login) return {};
   const { email, passwordHash, isTaken } = login;
-  return { email, loginEmail: isTaken ? null : email.toLowerCase(), passwordHash };
+  return { email, loginEmail: isTaken ? null : email.toLowerCase(), ...(passwordHash !== null && { passwordHash }) };
 }
 
 /** @param at null: resumed */

@@ -380,6 +380,17 @@ describe("an upgrade that was paid", () => {
       },
     ],
     [
+      "leaves the password alone that ended the order of a login",
+      {},
+      { invoices: [{ ...ofUpgrade, login: { ...login, passwordHash: null } }] },
+      {
+        tier: "business",
+        enforcedTier: "business",
+        email: "Ada@Example.com",
+        loginEmail: "ada@example.com",
+      },
+    ],
+    [
       "brings a contact only when somebody has taken the address meanwhile",
       {},
       { invoices: [{ ...ofUpgrade, login: { ...login, isTaken: true } }] },

@@ -4,6 +4,7 @@ import {
   isTaken,
   keeperOf,
   loginEmailOf,
+  loginOfUpgrade,
   losesLogin,
   replacePassword,
   toEmail,
@@ -17,6 +18,7 @@ import { tenantOf } from "../support/billing-factory.ts";
 const now = 10_000;
 /** Its key is 1. */
 const tenant = tenantOf({ email: "Ada@Example.com" });
+const ownAddress = { email: "Ada@Example.com", passwordHash: null };
 
 describe("the login of an account", () => {
   test.each<[Tier, string | null]>([
@@ -36,6 +38,16 @@ describe("the login of an account", () => {
     ["nobody's, and the account is being made", false, null, null],
   ])("that is %s is taken: %p", (_, expected, holder, tenantKey) => {
     expect(isTaken(holder, tenantKey)).toBe(expected);
+  });
+
+  const ordered = { email: "eve@example.com", passwordHash: "ordered" };
+  test.each<[string, Tier, Tier | null, typeof ordered | null, ReturnType<typeof loginOfUpgrade>]>([
+    ["what was ordered with it", "free", "pro", ordered, ordered],
+    ["a free account's own address, if nothing is any more", "free", "pro", null, ownAddress],
+    ["nothing else on a paid plan", "pro", "business", null, null],
+    ["nothing else if it is a month's charge", "free", null, null, null],
+  ])("is made by an upgrade: %s", (_, tier, targetTier, order, login) => {
+    expect(loginOfUpgrade({ ...tenant, tier }, targetTier, order)).toEqual(login);
   });
 
   test("of another account is refused, with a tier and with a new address", () => {

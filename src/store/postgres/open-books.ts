@@ -13,7 +13,7 @@ import {
   type RowKey,
 } from "../../domain/books-change.ts";
 import type { Tenant } from "../../domain/tenant.ts";
-import { isTaken } from "../../domain/tenant-change.ts";
+import { isTaken, loginOfUpgrade } from "../../domain/tenant-change.ts";
 import {
   type AccountRow,
   booksRows,
@@ -148,7 +148,7 @@ export async function recordPlan(tx: WriteTransaction, tenant: Tenant, now: numb
 async function read(tx: WriteTransaction, accountKey: number): Promise<LoadedBooks> {
   const { account, tenant, cards, charges, invoices, ...open } = await booksRows(tx, accountKey);
   const opened: OpenInvoice[] = [];
-  for (const row of invoices) opened.push(await toOpenInvoice(tx, row, account));
+  for (const row of invoices) opened.push(await toOpenInvoice(tx, row, tenant));
   return {
     ...open,
     tx,
@@ -164,14 +164,14 @@ async function read(tx: WriteTransaction, accountKey: number): Promise<LoadedBoo
 async function toOpenInvoice(
   tx: WriteTransaction,
   { newEmail, newPasswordHash, ...invoice }: InvoiceRow,
-  { tenantKey }: AccountRow,
+  tenant: Tenant | null,
 ): Promise<OpenInvoice> {
-  if (newEmail === null || newPasswordHash === null) return { ...invoice, login: null };
-  const holder = await lockKeeper(tx, newEmail.toLowerCase());
-  return {
-    ...invoice,
-    login: { email: newEmail, passwordHash: newPasswordHash, isTaken: isTaken(holder, tenantKey) },
-  };
+  const isOrdered = newEmail !== null && newPasswordHash !== null;
+  const ordered = isOrdered ? { email: newEmail, passwordHash: newPasswordHash } : null;
+  const login = loginOfUpgrade(tenant, invoice.targetTier, ordered);
+  if (!login) return { ...invoice, login };
+  const holder = await lockKeeper(tx, login.email.toLowerCase());
+  return { ...invoice, login: { ...login, isTaken: isTaken(holder, tenant?.key ?? null) } };
 }
 
 /** Rows that release something come before those that take it: days, the one open charge of an invoice, the one open page. */

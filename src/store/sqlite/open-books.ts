@@ -16,7 +16,7 @@ import {
   type RowKey,
 } from "../../domain/books-change.ts";
 import type { Tenant } from "../../domain/tenant.ts";
-import { isTaken } from "../../domain/tenant-change.ts";
+import { isTaken, loginOfUpgrade } from "../../domain/tenant-change.ts";
 import type { AccountRow, BillingRows, InvoiceRow } from "./billing-rows.ts";
 import type { HeldTenant, HoldTenant } from "./held-tenants.ts";
 import { createPatch } from "./patch.ts";
@@ -211,15 +211,15 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
 
   const toOpenInvoice = (
     { newEmail, newPasswordHash, ...invoice }: InvoiceRow,
-    tenantKey: number | null,
+    tenant: Tenant | null,
     now: number,
   ): OpenInvoice => {
-    if (newEmail === null || newPasswordHash === null) return { ...invoice, login: null };
-    const holder = tenants.keeperOf(newEmail.toLowerCase(), now);
-    return {
-      ...invoice,
-      login: { email: newEmail, passwordHash: newPasswordHash, isTaken: isTaken(holder, tenantKey) },
-    };
+    const isOrdered = newEmail !== null && newPasswordHash !== null;
+    const ordered = isOrdered ? { email: newEmail, passwordHash: newPasswordHash } : null;
+    const login = loginOfUpgrade(tenant, invoice.targetTier, ordered);
+    if (!login) return { ...invoice, login };
+    const holder = tenants.keeperOf(login.email.toLowerCase(), now);
+    return { ...invoice, login: { ...login, isTaken: isTaken(holder, tenant?.key ?? null) } };
   };
 
   return {
@@ -236,7 +236,9 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
         verification: billing.verificationOf(accountKey),
         card: billing.cardInUse(account),
         charges: billing.openCharges(accountKey),
-        invoices: billing.openInvoices(accountKey).map((invoice) => toOpenInvoice(invoice, tenantKey, tx.now)),
+        invoices: billing
+          .openInvoices(accountKey)
+          .map((invoice) => toOpenInvoice(invoice, living?.tenant ?? null, tx.now)),
         period: billing.openPeriod(accountKey),
       };
     },

@@ -266,6 +266,28 @@ export function chargesContract(backend: StoreBackend): void {
           ...{ tier: "pro", enforcedTier: "pro", email: "ada@x.io", passwordHash: "newer" },
         });
         expect(await world.store.findTenantByLoginEmail("eve@x.io")).toBeNull();
+        // Its own address is what it signs in with on the paid plan, and nobody else's from now on.
+        expect((await world.store.findTenantByLoginEmail("ada@x.io"))?.key).toBe(tenant.key);
+      });
+
+      test.each([
+        ["is the login of nobody else", null, true],
+        ["is another account's login", "pro", false],
+      ] as const)("without its login makes the account's address one, if it %s", async (_, other, isLogin) => {
+        if (other) await world.tenant({ tier: other, email: "ada@x.io", loginEmail: "ada@x.io" });
+        const tenant = await world.tenant({ tier: "free", email: "Ada@x.io" });
+        const { verification } = await world.store.openVerification(tenant.key, newIds(), null, now());
+        const login = { email: "eve@x.io", passwordHash: "ordered before" };
+        const ordered = { invoice: newInvoice("upgrade", [7]), charge: newCharge(), tier: "pro", login } as const;
+        const charge = await world.store.prepareUpgrade(verification.accountKey, ordered, now());
+        const reference = charge?.reference ?? "";
+        await world.store.setPassword(tenant.key, "newer");
+        await world.store.awaitConfirmation(reference, "https://bank.example", newIds(), now(), now());
+        const holds = async () => (await world.store.findTenantByLoginEmail("ada@x.io"))?.key === tenant.key;
+        expect(await holds()).toBe(isLogin);
+        await world.store.settleCharge(reference, payment, now());
+        expect(await holds()).toBe(isLogin);
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", email: "Ada@x.io", passwordHash: "newer" });
       });
 
       test("that was paid is found whatever was charged since, and one that was not paid is not", async () => {
