@@ -61,6 +61,9 @@ export interface WaitingMail extends MailPlace {
   readonly state: MailState;
 }
 
+const firstRetryMs = 60_000;
+const longestRetryMs = 60 * 60_000;
+
 const nothing: MailState = { facts: [], leftOut: 0, queuedAt: 0, dueAt: null, attempts: 0, sentAt: null };
 
 const earliestAfter = (sentAt: number | null, now: number): number =>
@@ -77,14 +80,15 @@ export function queued(before: MailState | null, fact: MailFact, now: number): M
 
 /**
  * A link for a new password is asked for: it is sent unless one went to the recipient within the hour, or is waiting to. One
- * that waits to be tried again is replaced by a newer one for the same account: by then it may have expired. Null: nothing
- * changes. One that is due is left alone: it may be on its way already.
+ * that waits to be tried again is replaced by a newer one for the same account, and tried within a minute: at the end of a
+ * longer wait the newer one, too, would have expired. Null: nothing changes. One that is due is left alone: it may be on its
+ * way already.
  */
 export function queuedLink(before: MailState | null, fact: MailFact, now: number): MailState | null {
   const { dueAt = null, sentAt = null, facts = [] } = before ?? {};
   if (before && dueAt !== null) {
     const isReplaced = dueAt > now && facts.every(({ tenantId }) => tenantId === fact.tenantId);
-    return isReplaced ? { ...before, facts: [fact], queuedAt: now } : null;
+    return isReplaced ? { ...before, facts: [fact], queuedAt: now, dueAt: Math.min(dueAt, now + firstRetryMs) } : null;
   }
   return sentAt !== null && earliestAfter(sentAt, now) > now ? null : queued(before, fact, now);
 }
@@ -102,9 +106,6 @@ function without(state: MailState, said: MailState, sentAt: number, now: number)
   if (facts.length === 0 && leftOut === 0) return { ...nothing, sentAt };
   return { facts, leftOut, queuedAt: now, dueAt: earliestAfter(sentAt, now), attempts: 0, sentAt };
 }
-
-const firstRetryMs = 60_000;
-const longestRetryMs = 60 * 60_000;
 
 export function notSent(state: MailState, now: number): MailState {
   if (now - state.queuedAt >= mailRules.lifetimeMs) return { ...nothing, sentAt: state.sentAt ?? 0 };

@@ -54,6 +54,11 @@ test.each<[string, MailState | null, MailState | null]>([
     state({ facts: [earlier], attempts: 6, queuedAt: 5, dueAt: now + 1 }),
     { ...alone, attempts: 6, dueAt: now + 1 },
   ],
+  [
+    "one that waits longer, to be tried within a minute: it must not expire meanwhile",
+    state({ facts: [earlier], attempts: 6, queuedAt: 5, dueAt: now + 3_600_000 }),
+    { ...alone, attempts: 6, dueAt: now + 60_000 },
+  ],
   ["one of another account that waits to be tried again", state({ facts: [{ tenantId: "t2" }], dueAt: now + 1 }), null],
 ])("a link for a new password is ordered after %s", (_, before, after) => {
   expect(queuedLink(before, link, now)).toEqual(after);
