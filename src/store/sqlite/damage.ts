@@ -44,8 +44,9 @@ export function readableRows<Row>(found: Iterable<Row>): { rows: Row[]; isWhole:
 }
 
 /**
- * The key behind damage from which `read` works again. It is looked for in growing steps, and then exactly, so that nothing is
- * passed over but what is damaged.
+ * The key behind damage from which `read` works again. It is looked for in growing steps, and then exactly, so that nothing but
+ * the damage is passed over. Where there is more damage behind it, a good stretch in between is passed over too if no step
+ * happens to end in it; that stretch is shorter than what lies before it.
  *
  * @param damaged a key from which `read` does not work
  * @returns null when it works from no key up to `end`
