@@ -236,7 +236,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
       passwordHash: await passwords.hash(credentials.password, { account: tenant.id, address }),
     };
     const result = await payments.upgrade(tenant, { tier, login, by: byAccount(address) });
-    loginEmails.noteLoss(loser);
+    // The answer may be that of an earlier request, which brought the address that it asked for.
+    if (result.tenant.email.toLowerCase() === email?.toLowerCase()) loginEmails.noteLoss(loser);
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
     announceChange(hub, result.tenant, "tier");
     if (result.kind === "paid") return paidUpgrade(result.tenant);

@@ -3,7 +3,7 @@ import { closedPort } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import type { RequestFault } from "../support/paystack-faults.ts";
 import type { Answer } from "../support/test-app.ts";
-import { type Customer, customerOf, goodPassword, logged, visit } from "./customers.ts";
+import { type Customer, customerOf, goodPassword, logged, signUp, visit } from "./customers.ts";
 import {
   hostedPage,
   isSettled,
@@ -129,6 +129,31 @@ describe("a saved card is charged once, and the repeated request is answered wit
     await customer.logIn();
     const late = await customer.upgrade({ tier: "business" });
     expect([late.status, late.body.code]).toEqual([400, "not_an_upgrade"]);
+  });
+
+  test("also if it asks for another address, whose account then keeps it", async () => {
+    await using world = await startPaystackWorld();
+    const { server, clock, paystack } = world;
+    const customer = await subscribeAt(world);
+    const keeper = await signUp(server, { email: "keeper@example.com" });
+    await server.request("PUT", `/operator/tenants/${customer.id}/tier`, {
+      token: server.operatorToken,
+      body: { tier: "free" },
+    });
+    clock.travel(25 * 60 * minuteMs);
+    await customer.logIn();
+    paystack.callbackUrl = null;
+    paystack.faults.next("charge", "reset_after_effect");
+    const order = { tier: "pro", email: "ada@example.com", password: goodPassword };
+    const first = await customer.upgrade(order);
+    expect(first.status).toBe(503);
+    clock.travel(retryAfterMs(first));
+    const second = await customer.upgrade({ ...order, email: "keeper@example.com" });
+    expect([second.status, second.body]).toMatchObject([200, { payment_status: "paid" }]);
+    expect(await customer.me()).toMatchObject({ tier: "pro", email: "ada@example.com" });
+    const body = { loginId: "keeper@example.com", password: goodPassword };
+    expect((await server.request("POST", "/v1/tenants/auth/login", { body })).body.tenant_id).toBe(keeper.id);
+    expect(logged(server, "account.email_released")).toEqual([]);
   });
 
   test("also when the account has opened a page for another card in the meantime", async () => {
