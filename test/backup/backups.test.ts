@@ -22,7 +22,6 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
   /** What the operator hears of failures. */
   const told: string[] = [];
   /** Resolves the commands that wait. */
-  const waiting: (() => void)[] = [];
   const place: Place = {
     name: "memory",
     folder: "/backups",
@@ -75,7 +74,6 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
     stored,
     place,
     open,
-    waiting,
     /** From now on each backup is made, and is whole or not. */
     succeeds(verified = true) {
       answer = async (args) => {
