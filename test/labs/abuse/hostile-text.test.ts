@@ -62,10 +62,21 @@ const frameLine = new RegExp(
   `^(: (open|keep-alive)|event: (${kinds})|id: \\d+-\\d+|data: (?<json>\\{[^\\r\\n]*\\}))?$`,
 );
 
+test("a NUL is in no name: PostgreSQL stores no text with it", async () => {
+  const { request, account } = server();
+  const created = await request("POST", "/v1/tenants", { body: { name: "x\0y" } });
+  const entry = { webhook_url: hooks.hook().url, name: "x\0y" };
+  const saved = await (await account()).put("/v1/tenants/webhooks", [entry]);
+  expect([created, saved].map(({ status }) => status)).toEqual([400, 400]);
+  expect(created.body.message).toBe("name must not contain the character U+0000.");
+});
+
 describe.each(Object.entries(hostile))("%s", (_, text) => {
   let account: TestAccount;
   let hook: Hook;
   const answers: Answer[] = [];
+  // No name has it, see below.
+  const name = text.replaceAll("\0", "");
   const remember = async (asked: Promise<Answer>) => {
     const answer = await asked;
     answers.push(answer);
@@ -73,7 +84,7 @@ describe.each(Object.entries(hostile))("%s", (_, text) => {
   };
 
   beforeAll(async () => {
-    account = await server().account({ name: text });
+    account = await server().account({ name });
     hook = hooks.hook();
     await register(account, hook.url);
   });
@@ -84,15 +95,15 @@ describe.each(Object.entries(hostile))("%s", (_, text) => {
     const session = await remember(server().request("POST", "/v1/tenants/auth/login", { body: login }));
     const { operatorToken: token } = server();
     const shown = await remember(server().request("GET", `/operator/tenants/${account.id}`, { token }));
-    expect([me, session, shown].map(({ body }) => body.tenant_name)).toEqual([text, text, text]);
+    expect([me, session, shown].map(({ body }) => body.tenant_name)).toEqual([name, name, name]);
   });
 
   test("is a name of a webhook", async () => {
-    const entry = { webhook_url: hook.url, name: text };
+    const entry = { webhook_url: hook.url, name };
     const saved = await remember(account.put("/v1/tenants/webhooks", [entry]));
     const listed = await remember(account.get("/v1/tenants/webhooks"));
     expect(saved.body).toEqual([entry]);
-    expect(listed.body).toEqual([{ id: expect.any(String), url: hook.url, name: text }]);
+    expect(listed.body).toEqual([{ id: expect.any(String), url: hook.url, name }]);
   });
 
   test("is a label of a replay and a type of an event: one header, one line of the stream", async () => {
