@@ -223,7 +223,8 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
       expect(await shop.getByRole("button").count()).toBe(0);
       await browser.inspect(page, "overview-disabled");
 
-      await page.goto(`${server.url}/events?state=failed`);
+      const [registered] = await account.get<{ id: string }[]>("/v1/tenants/webhooks");
+      await page.goto(`${server.url}/events?state=failed&webhook=${registered?.id}`);
       await bar.getByRole("button", { name: "Enable Shop" }).waitFor();
       expect(await page.getByRole("button", { name: /^Replay/ }).count()).toBe(0);
       await page.locator("a.event-row").first().focus();
@@ -238,7 +239,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
       await press(shop, /^Replay 3 /);
       await seePath(page, "/");
       await shop.getByRole("link", { name: "Shop", exact: true }).click();
-      await seePath(page, `/webhooks/${(await account.get<{ id: string }[]>("/v1/tenants/webhooks"))[0]?.id}`);
+      await seePath(page, `/webhooks/${registered?.id}`);
     },
   );
 
