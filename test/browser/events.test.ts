@@ -68,6 +68,8 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
       const page = await openEvents(account, { size });
       await untilLive(page);
       const third = page.locator("a.event-row").nth(2);
+      // Before there are rows, nothing can be scrolled.
+      await third.waitFor();
       await scroll(page, 300);
       const box = await third.boundingBox();
       const before = await idsOf(page);

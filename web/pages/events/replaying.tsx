@@ -107,7 +107,8 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
 
   const isOver = loaded.data !== undefined && hasEnded(loaded.data.replay);
   useEffect(() => {
-    if (!isOver || of.isOver) return;
+    // An effect runs after the frame: the rest of a page may have been accepted since.
+    if (!isOver || of.isOver || started.peek() !== of) return;
     started.value = { ...of, isOver };
     onOver();
   }, [isOver]);
