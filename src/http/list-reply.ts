@@ -33,19 +33,24 @@ export async function listReply<Entry>(list: JsonList<Entry>, headers?: Record<s
   const reply = { status: 200, ...(headers && { headers }) };
   const written = first.map(write);
   const size = written.flat().reduce((sum, piece) => sum + piece.length, 0);
-  if (!entries.ended || size > smallAnswerBytes) return { ...reply, chunks: chunksOf(list, first), heldBytes: size };
+  if (!entries.ended || size > smallAnswerBytes) return { ...reply, chunks: chunksOf(list, written), heldBytes: size };
   const texts = written.map((pieces) => pieces.map(textOf).join(""));
   return { ...reply, text: `${before}${texts.join(",")}${after}` };
 }
 
-async function* chunksOf<Entry>({ before, entries, write, after }: JsonList<Entry>, first: readonly Entry[]): Chunks {
+/** @param first the entries of the first step, written; those of later ones are written as they are sent */
+async function* chunksOf<Entry>(
+  { before, entries, write, after }: JsonList<Entry>,
+  first: readonly (readonly (string | Uint8Array)[])[],
+): Chunks {
   let text = before;
   let separator = "";
-  for (let step = first; step.length > 0; step = await entries.next(answerStepBytes)) {
-    for (const entry of step) {
+  let step: Iterable<readonly (string | Uint8Array)[]> | null = first;
+  while (step !== null) {
+    for (const pieces of step) {
       text += separator;
       separator = ",";
-      for (const piece of write(entry)) {
+      for (const piece of pieces) {
         if (typeof piece === "string" || piece.length < largePieceBytes) {
           text += textOf(piece);
           continue;
@@ -58,6 +63,8 @@ async function* chunksOf<Entry>({ before, entries, write, after }: JsonList<Entr
       yield encoder.encode(text);
       text = "";
     }
+    const next: readonly Entry[] = await entries.next(answerStepBytes);
+    step = next.length === 0 ? null : next.values().map(write);
   }
   yield encoder.encode(text + after);
 }

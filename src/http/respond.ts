@@ -1,7 +1,7 @@
 import { DomainError, requestAbandoned } from "../domain/errors.ts";
 import { stackOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
-import { type Answers, chunksOfBytes, smallAnswerBytes } from "./answers.ts";
+import { type Answers, type Chunks, chunksOfBytes, smallAnswerBytes } from "./answers.ts";
 import type { Identity } from "./auth.ts";
 import { checkContentType, parseForm, parseJson, readBody } from "./body.ts";
 import { type Access, type Caller, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
@@ -149,15 +149,19 @@ export function createResponder(deps: ResponderDeps) {
    * effect; nor one that is the same for everybody, which is held in memory only once.
    */
   function inChunks({ json, chunks, heldBytes, ...reply }: Reply, owner: string | undefined): Reply {
-    const headers = { ...jsonType, ...reply.headers };
-    if (chunks) return { ...reply, text: answers.begin(owner, chunks, heldBytes), headers };
+    const begun = (parts: Chunks, bytes?: number): Reply => ({
+      ...reply,
+      text: answers.begin(owner, parts, bytes),
+      headers: { ...jsonType, ...reply.headers },
+    });
+    if (chunks) return begun(chunks, heldBytes);
     const whole = json === undefined ? reply.text : JSON.stringify(json);
     if (whole === undefined) return reply;
     const isLarge = owner !== undefined && typeof whole === "string" && whole.length > smallAnswerBytes;
     if (!isLarge) return { ...reply, text: whole };
     // From here on only the bytes are held, so that what is counted is what there is.
     const bytes = encoder.encode(whole);
-    return { ...reply, text: answers.begin(owner, chunksOfBytes(bytes), bytes.length), headers };
+    return begun(chunksOfBytes(bytes), bytes.length);
   }
 
   async function takeBody(endpoint: ErasedEndpoint, request: Request, place: Place, caller: Caller): Promise<unknown> {
