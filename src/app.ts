@@ -125,7 +125,7 @@ export interface AppDeps {
   durability?: "required" | "waived";
   /** Sits between the program and its store; tests inject faults with it. */
   wrapStore?: (store: Store) => Store;
-  /** False: deliveries are signed and sent on this thread, by the given clock. @default true */
+  /** False: deliveries are always signed and sent on this thread, by the given clock. @default true */
   senderThread?: boolean;
   /** Seconds; tests of slow clients have less patience. @default idleTimeoutSeconds */
   idleTimeout?: number;
@@ -258,7 +258,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     settings: config,
     clock,
     log,
-    ownThread: senderThread,
+    maySendElsewhere: senderThread,
     startThread,
     onConnection: metrics.connected,
     onOwnTime: createOwnTimes(clock, (times) => {

@@ -1,11 +1,12 @@
 import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { StartThread } from "../lib/threads.ts";
+import { type StartThread, threadCpuMs } from "../lib/threads.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
 import { type Listener, listenersText } from "./network/own-listeners.ts";
 import { createSurroundings } from "./network/surroundings.ts";
 import { createTransport } from "./network/transport.ts";
+import { createOffload } from "./offload.ts";
 import { createSender, type Sender } from "./sender.ts";
 import { createSenderThread } from "./sender-thread.ts";
 
@@ -35,11 +36,11 @@ export interface NetworkDeps {
   settings: NetworkSettings;
   clock: Clock;
   log: Log;
-  /** Signs and sends on a separate thread, by the system's clock; otherwise on this one, by the given clock. */
-  ownThread: boolean;
+  /** Signs and sends on a separate thread when there is much to send, by the system's clock; otherwise always on this one. */
+  maySendElsewhere: boolean;
   /** Told for each request whether it went out on a kept connection. */
   onConnection(reused: boolean): void;
-  /** Called for each answered attempt with the time it took apart from its receiver's, in ms; only with `ownThread`. */
+  /** Called for each answered attempt with the time it took apart from its receiver's, in ms; only if it may send elsewhere. */
   onOwnTime(delivery: DueDelivery, ownMs: number): void;
   startThread: StartThread;
 }
@@ -48,7 +49,7 @@ export function createNetwork({
   settings,
   clock,
   log,
-  ownThread,
+  maySendElsewhere,
   onConnection,
   onOwnTime,
   startThread,
@@ -63,13 +64,14 @@ export function createNetwork({
   };
   const surroundings = createSurroundings({ ...outbound, clock });
   const policy = createAddressPolicy(policyOptions(), surroundings);
-  const thread = ownThread
+  const here = createSender(createTransport({ ...outbound, policy, clock, onConnection }));
+  const thread = maySendElsewhere
     ? createSenderThread({
         settings: () => ({ ...outbound, policy: policyOptions() }),
         ...{ clock, log, onConnection, onOwnTime, startThread },
       })
     : null;
-  const sender = thread ?? createSender(createTransport({ ...outbound, policy, clock, onConnection }));
+  const sender = thread ? createOffload({ here, elsewhere: thread, clock, threadCpuMs, onOwnTime }) : here;
 
   return {
     policy,

@@ -22,7 +22,7 @@ import type { SignerMaterial } from "./signature.ts";
 const maxKnownSigners = 10_000;
 
 export interface SenderThreadDeps {
-  /** Read when the thread starts, which is at the first attempt. */
+  /** Read when the thread starts, which is at the first attempt, or at `start`. */
   settings(): SenderSettings;
   clock: Clock;
   log: Log;
@@ -38,6 +38,8 @@ export interface SenderThreadDeps {
 }
 
 export interface SenderThread extends Sender {
+  /** Starts the thread now, so that the first attempt need not wait for that. */
+  start(): void;
   /** See `AddressPolicy`. A thread that starts later goes by its settings. */
   avoid(ownListeners: readonly Listener[]): void;
 }
@@ -65,7 +67,8 @@ export function createSenderThread({
 
   const tell = (message: SenderMessage, transfer: ArrayBuffer[] = []) => worker?.postMessage(message, transfer);
 
-  function start(): Thread {
+  function start(): void {
+    if (worker) return;
     const started = startThread(new URL("./sender-worker.ts", import.meta.url));
     started.onmessage = ({ data }: MessageEvent<string>) => hear(JSON.parse(data));
     started.onerror = (event) => {
@@ -73,7 +76,8 @@ export function createSenderThread({
     };
     // The server's listener keeps the process alive, not this.
     started.unref();
-    return started;
+    worker = started;
+    tell({ kind: "open", settings: settings() });
   }
 
   /** A bug of ours ended the thread. Its attempts may or may not have arrived, so they are made again, on a new one. */
@@ -88,10 +92,7 @@ export function createSenderThread({
     const orders = outbox.filter(({ id }) => underWay.get(id) !== undefined);
     outbox = [];
     if (orders.length === 0 || closed) return;
-    if (!worker) {
-      worker = start();
-      tell({ kind: "open", settings: settings() });
-    }
+    start();
     const payloads = new Uint8Array(orders.reduce((sum, { order }) => sum + order.delivery.payload.length, 0));
     const signers: PackedSigner[] = [];
     const forgotten: number[] = [];
@@ -163,6 +164,10 @@ export function createSenderThread({
   }
 
   return {
+    start() {
+      if (!closed) start();
+    },
+
     send(order, signal) {
       return new Promise((resolve, reject) => {
         const attempt = new Attempt(order.delivery, resolve, reject, signal, clock, breakOff);

@@ -12,6 +12,16 @@ export type StartThread = (script: URL, options?: Bun.WorkerOptions) => Thread;
 /** Enough for a program that nobody connects to. */
 export const startWorker: StartThread = (script, options) => new Worker(script, { env: {}, ...options });
 
+/** Processor time that this thread has taken so far, in ms; null: the system does not tell. */
+export function threadCpuMs(): number | null {
+  try {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  } catch {
+    return null;
+  }
+}
+
 const longestFault = 500;
 
 /**
