@@ -29,6 +29,8 @@ export interface Delivered {
 export interface Route {
   /** Aborts what is in flight: the account has been deleted, or other servers have taken the deliveries over. */
   readonly signal: Interruption;
+  /** See `SendOrder`. */
+  readonly isFresh: boolean;
   /** Nothing more may start: the webhook was removed, or the account is suspended. */
   isClosed(): boolean;
   /** Something is waiting for this attempt to end: for its place, or for its turn. */
@@ -67,7 +69,10 @@ export function createDeliver(deps: DeliverDeps) {
     const startedAt = clock.now();
     // Nothing may be awaited between this check and the send: no attempt starts to a webhook that has been removed.
     if (route.isClosed()) return broken;
-    const outcome = await sender.send({ delivery, material, headers, now: startedAt }, route.signal);
+    const outcome = await sender.send(
+      { delivery, material, headers, now: startedAt, isFresh: route.isFresh },
+      route.signal,
+    );
     if (outcome.kind === "no-response" && outcome.cause === "interrupted") return broken;
     const verdict = judge(outcome, delivery.url);
     const next = retry.after(verdict, delivery.attemptsInRun + 1, clock.now());

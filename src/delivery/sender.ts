@@ -14,6 +14,8 @@ export interface SendOrder {
   readonly headers: OwnHeaders;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
+  /** Its event has just been accepted, and its webhook answers. @default false */
+  readonly isFresh?: boolean;
 }
 
 /** Signs and sends: the part of an attempt that needs no database. */

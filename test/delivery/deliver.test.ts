@@ -11,7 +11,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 
 const delivery = dueDelivery();
 const logged = { tenantKey: delivery.tenantKey, eventSeq: delivery.eventSeq, key: 1 };
-const route = { signal: new AbortController().signal, isClosed: () => false, isAwaited: () => true };
+const route = { signal: new AbortController().signal, isFresh: true, isClosed: () => false, isAwaited: () => true };
 const fullDisk = () => unavailable("The disk is full.", "storage_full");
 
 const vault = createVault(new Uint8Array(32));

@@ -14,17 +14,16 @@ const answered: Outcome = {
   body: { ended: true, received: () => new Uint8Array(0), done: Promise.resolve() },
 };
 const unanswered: Outcome = { kind: "no-response", cause: "timeout", durationMs: 4 };
-const order: SendOrder = { delivery: dueDelivery({}), material: signerMaterial(), headers: [], now: 0 };
+const order: SendOrder = { delivery: dueDelivery({}), material: signerMaterial(), headers: [], now: 0, isFresh: true };
 
 /** Two senders that note what reaches them, and a thread whose processor time a test decides. */
 function setUp({ outcome = answered, tellsCpu = true } = {}) {
   const clock = createFakeClock();
-  const places: string[] = [];
   const ownTimes: number[] = [];
-  const state = { cpuMs: 0, starts: 0, closed: [] as string[] };
+  const state = { cpuMs: 0, starts: 0, closed: [] as string[], places: [] as string[] };
   const sender = (place: string, takesMs = 0) => ({
     async send() {
-      places.push(place);
+      state.places.push(place);
       clock.advance(takesMs);
       return outcome;
     },
@@ -49,9 +48,9 @@ function setUp({ outcome = answered, tellsCpu = true } = {}) {
     },
     /** Sends so many in one turn of the event loop. @returns where each was made */
     async send(count = 1) {
-      places.length = 0;
+      state.places.length = 0;
       await Promise.all(Array.from({ length: count }, () => offload.send(order)));
-      return [...places];
+      return [...state.places];
     },
   };
 }
@@ -108,6 +107,13 @@ test("of a burst, sixteen are made on this thread in one turn and the rest on th
   expect(places.filter((place) => place === "here")).toHaveLength(16);
   expect(places).toHaveLength(40);
   expect(await send(16)).toEqual(Array(16).fill("here"));
+});
+
+test("a backlog, and what goes to an unknown or silent receiver, is sent from the other thread", async () => {
+  const { offload, state, send } = setUp();
+  await send();
+  await offload.send({ ...order, isFresh: false });
+  expect(state.places).toEqual(["here", "elsewhere"]);
 });
 
 test("without a processor time to go by, everything is made on the other thread", async () => {

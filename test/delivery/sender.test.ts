@@ -78,6 +78,7 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     material,
     headers: [],
     now: 1_768_478_400_999,
+    isFresh: true,
   });
 
   test("sends the payload's own bytes, signed", async () => {

@@ -206,7 +206,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pump();
       drained();
     };
-    deliver(delivery, { signal: queue.signal, isClosed, isAwaited }).then(
+    deliver(delivery, { signal: queue.signal, isFresh: line === "fresh", isClosed, isAwaited }).then(
       (result) => {
         const connectionFree = finish(queue, delivery, result);
         if (connectionFree !== null) connectionFree.then(leave, leave);

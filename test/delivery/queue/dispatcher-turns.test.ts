@@ -27,6 +27,22 @@ describe("the dispatcher", () => {
     expect([isAwaited(4), inFlight.size]).toEqual([true, 3]);
   });
 
+  test("says of an attempt that it is fresh if it came straight from its commit, to a webhook that answers", async () => {
+    const { dispatcher, start, inFlight } = createDispatcherWorld();
+    await start();
+    const unanswered: Delivered = { ...settled, answered: false };
+    const isFresh: (boolean | undefined)[] = [];
+    for (const [i, result] of [settled, unanswered, settled, settled].entries()) {
+      dispatcher.offer([deliveryOf(i)]);
+      isFresh.push(inFlight.get(i)?.route.isFresh);
+      inFlight.get(i)?.end(result);
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    dispatcher.offer([deliveryOf(5)]);
+    isFresh.push(inFlight.get(5)?.route.isFresh);
+    expect(isFresh).toEqual([false, true, false, true, true]);
+  });
+
   test("makes one attempt at a time after no answer, and all again after the next answer", async () => {
     const { dispatcher, start, inFlight, whenInFlight } = createDispatcherWorld({ concurrency: 4 });
     await start(1);
