@@ -90,6 +90,19 @@ export const quickBehaviours: HostileRow[] = [
     responded(200, { kept: 4096, bodyEnds: "at once", isCut: true }),
   ],
   [
+    "answers before it has read the request, and then sends bytes without end",
+    never,
+    responded(200, { kept: "ok", bodyEnds: "at once" }),
+    {
+      sent: Buffer.alloc(16 * 1024 * 1024, "a"),
+      onConnection: (peer) =>
+        void peer.once("data", () => {
+          peer.pause();
+          flood(`${head(200, "Content-Length: 2")}ok`, "a".repeat(1000))(peer, 1);
+        }),
+    },
+  ],
+  [
     "sends empty lines without end instead of an answer",
     flood("", "\r\n"),
     noResponse("protocol_error", "response is larger than 512 KiB"),

@@ -33,9 +33,9 @@ export interface RequestBytes {
 const maxHeadBytes = 16 * 1024;
 
 /**
- * For everything that the parser is given in answer to a request: heads, a body of 64 KiB and its framing take less. It passes
- * over empty lines before a head and leading zeros of a chunk size without end, and tells nobody: an attempt read 9 GB of them,
- * and took a core for its 10 s.
+ * For everything that comes in answer to a request, counted piece by piece: heads, a body of 64 KiB and its framing take less. The
+ * parser passes over empty lines before a head and leading zeros of a chunk size without end, and tells nobody: an attempt read
+ * 9 GB of them, and took a core for its 10 s. What follows a complete answer while the request is still being sent counts too.
  */
 const maxAnswerBytes = 512 * 1024;
 
@@ -205,8 +205,8 @@ export class Connection {
     for (let at = 0; at < chunk.length && !this.isOver; at += pieceBytes) {
       const piece = chunk.length <= pieceBytes ? chunk : chunk.subarray(at, at + pieceBytes);
       this.heardBytes += piece.length;
-      if (this.isComplete) this.mayBeKept = false;
-      else if (this.heardBytes > maxAnswerBytes) this.fail(overflow);
+      if (this.heardBytes > maxAnswerBytes) this.fail(overflow);
+      else if (this.isComplete) this.mayBeKept = false;
       else this.parse(piece);
     }
     if (this.isComplete && !wasComplete) this.complete();
