@@ -60,7 +60,7 @@ import type { Clock } from "./lib/clock.ts";
 import type { DatabaseTime } from "./lib/database-clock.ts";
 import { stackOf } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
-import { createThreads } from "./lib/threads.ts";
+import { createBusyTime, createThreads } from "./lib/threads.ts";
 import { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 import { createMail } from "./mail/mail.ts";
 import { mailRoutes } from "./mail/routes.ts";
@@ -180,6 +180,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const pause = createListenerPause();
   const threads = createThreads(pause.reason());
   const { start: startThread } = threads;
+  const busyTime = createBusyTime();
   const backups = createBackups({
     url: config.databaseUrl === null ? config.backupUrl : null,
     cron: config.backupCron,
@@ -259,6 +260,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     log,
     maySendElsewhere: senderThread,
+    busyMs: busyTime.totalMs,
     startThread,
     onConnection: metrics.connected,
     onOwnTime: createOwnTimes(clock, (times) => {
@@ -532,6 +534,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
               dataDir: storeFolder,
               checkpoints: config.checkpoints,
               startThread,
+              onStandstill: busyTime.stoodStill,
               ...(maxPageCount !== undefined && { maxPageCount }),
             }
           : {

@@ -13,8 +13,8 @@ export interface OffloadDeps {
     start(): void;
   };
   clock: Pick<Clock, "monotonicMs">;
-  /** Processor time that this thread has taken so far, in ms; null: the system does not tell. */
-  threadCpuMs(): number | null;
+  /** How long this thread has been busy so far, in ms; null: the system does not tell. */
+  busyMs(): number | null;
   /** Called for each answered attempt that was made here with the time it took apart from its receiver's, in ms. */
   onOwnTime(delivery: DueDelivery, ownMs: number): void;
 }
@@ -38,8 +38,8 @@ interface Order {
  * signing and sending here would hold up everyone who waits for a 202; so would a thousand silent receivers that time out
  * together, and whatever an unknown one answers.
  */
-export function createOffload({ here, elsewhere, clock, threadCpuMs, onOwnTime }: OffloadDeps): Sender {
-  const load = createThreadLoad(clock, threadCpuMs);
+export function createOffload({ here, elsewhere, clock, busyMs, onOwnTime }: OffloadDeps): Sender {
+  const load = createThreadLoad(clock, busyMs);
   let due: Order[] = [];
   let isReady = false;
 
@@ -78,11 +78,11 @@ export function createOffload({ here, elsewhere, clock, threadCpuMs, onOwnTime }
 }
 
 /**
- * The load of a thread is high when it takes a processor for more than the first share of its time, and low again below the second.
- * Sending elsewhere takes 0.07 to 0.17 of it away: with less between the two it would go back and forth.
+ * The load of a thread is high when it is busy for more than the first share of its time, and low again below the second. Sending
+ * elsewhere takes 0.07 to 0.17 of it away: with less between the two it would go back and forth.
  */
-const highShare = 0.6;
-const lowShare = 0.45;
+const highShare = 0.7;
+const lowShare = 0.5;
 
 /**
  * How long to look before sending elsewhere, and before sending here again. Going back is not urgent, and each change has to open
@@ -92,19 +92,17 @@ const highLookMs = 250;
 const lowLookMs = 5_000;
 
 /** Looks when it is asked, so that a server at rest need not wake up for it; the time since the last look then counts as well. */
-function createThreadLoad({ monotonicMs }: Pick<Clock, "monotonicMs">, cpuMs: () => number | null) {
+function createThreadLoad({ monotonicMs }: Pick<Clock, "monotonicMs">, busyMs: () => number | null) {
   let isHigh = false;
   let lookedAtMs = monotonicMs();
-  let cpuBeforeMs = cpuMs();
+  let busyBeforeMs = busyMs();
 
   function look(elapsedMs: number): void {
-    const cpuNowMs = cpuMs();
-    isHigh =
-      cpuNowMs === null ||
-      cpuBeforeMs === null ||
-      (cpuNowMs - cpuBeforeMs) / elapsedMs > (isHigh ? lowShare : highShare);
+    const busyNowMs = busyMs();
+    const limit = isHigh ? lowShare : highShare;
+    isHigh = busyNowMs === null || busyBeforeMs === null || (busyNowMs - busyBeforeMs) / elapsedMs > limit;
     lookedAtMs += elapsedMs;
-    cpuBeforeMs = cpuNowMs;
+    busyBeforeMs = busyNowMs;
   }
 
   return {

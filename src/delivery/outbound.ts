@@ -1,7 +1,7 @@
 import type { DueDelivery } from "../domain/delivery.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { type StartThread, threadCpuMs } from "../lib/threads.ts";
+import type { StartThread } from "../lib/threads.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
 import { type Listener, listenersText } from "./network/own-listeners.ts";
 import { createSurroundings } from "./network/surroundings.ts";
@@ -38,6 +38,8 @@ export interface NetworkDeps {
   log: Log;
   /** Signs and sends on a separate thread when there is much to send, by the system's clock; otherwise always on this one. */
   maySendElsewhere: boolean;
+  /** See `OffloadDeps`. */
+  busyMs(): number | null;
   /** Told for each request whether it went out on a kept connection. */
   onConnection(reused: boolean): void;
   /** Called for each answered attempt with the time it took apart from its receiver's, in ms; only if it may send elsewhere. */
@@ -50,6 +52,7 @@ export function createNetwork({
   clock,
   log,
   maySendElsewhere,
+  busyMs,
   onConnection,
   onOwnTime,
   startThread,
@@ -71,7 +74,7 @@ export function createNetwork({
         ...{ clock, log, onConnection, onOwnTime, startThread },
       })
     : null;
-  const sender = thread ? createOffload({ here, elsewhere: thread, clock, threadCpuMs, onOwnTime }) : here;
+  const sender = thread ? createOffload({ here, elsewhere: thread, clock, busyMs, onOwnTime }) : here;
 
   return {
     policy,

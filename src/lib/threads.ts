@@ -22,6 +22,26 @@ export function threadCpuMs(): number | null {
   }
 }
 
+/** How long this thread has been busy, in ms: with a processor, or standing still for a disk. Nothing else gets its turn then. */
+export interface BusyTime {
+  stoodStill(ms: number): void;
+  /** Null: the system does not tell. */
+  totalMs(): number | null;
+}
+
+export function createBusyTime(): BusyTime {
+  let stillMs = 0;
+  return {
+    stoodStill(ms) {
+      stillMs += ms;
+    },
+    totalMs() {
+      const cpuMs = threadCpuMs();
+      return cpuMs === null ? null : cpuMs + stillMs;
+    },
+  };
+}
+
 const longestFault = 500;
 
 /**

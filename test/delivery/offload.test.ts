@@ -16,11 +16,11 @@ const answered: Outcome = {
 const unanswered: Outcome = { kind: "no-response", cause: "timeout", durationMs: 4 };
 const order: SendOrder = { delivery: dueDelivery({}), material: signerMaterial(), headers: [], now: 0, isFresh: true };
 
-/** Two senders that note what reaches them, and a thread whose processor time a test decides. */
-function setUp({ outcome = answered, tellsCpu = true } = {}) {
+/** Two senders that note what reaches them, and a thread that is as busy as a test says. */
+function setUp({ outcome = answered, tells = true } = {}) {
   const clock = createFakeClock();
   const ownTimes: number[] = [];
-  const state = { cpuMs: 0, starts: 0, closed: [] as string[], places: [] as string[] };
+  const state = { busyMs: 0, starts: 0, closed: [] as string[], places: [] as string[] };
   const sender = (place: string, takesMs = 0) => ({
     async send() {
       state.places.push(place);
@@ -33,7 +33,7 @@ function setUp({ outcome = answered, tellsCpu = true } = {}) {
     here: sender("here", 7),
     elsewhere: { ...sender("elsewhere"), start: () => void state.starts++ },
     clock,
-    threadCpuMs: () => (tellsCpu ? state.cpuMs : null),
+    busyMs: () => (tells ? state.busyMs : null),
     onOwnTime: (_, ownMs) => void ownTimes.push(ownMs),
   });
   return {
@@ -41,10 +41,10 @@ function setUp({ outcome = answered, tellsCpu = true } = {}) {
     state,
     ownTimes,
     offload,
-    /** Lets time pass in which this thread takes a share of a processor. */
+    /** Lets time pass in which this thread is busy for a share of it. */
     pass(ms: number, share: number) {
       clock.advance(ms);
-      state.cpuMs += ms * share;
+      state.busyMs += ms * share;
     },
     /** Sends so many in one turn of the event loop. @returns where each was made */
     async send(count = 1) {
@@ -66,10 +66,10 @@ test("an attempt is made on this thread while that has time to spare; the other 
 });
 
 test.each([
-  [0.59, "here"],
-  [0.61, "elsewhere"],
+  [0.69, "here"],
+  [0.71, "elsewhere"],
   [1, "elsewhere"],
-])("after a quarter of a second with a processor for %d of it, an attempt is made %s", async (share, place) => {
+])("after a quarter of a second that is busy for %d of it, an attempt is made %s", async (share, place) => {
   const { send, pass } = setUp();
   pass(looked, share);
   expect(await send()).toEqual([place]);
@@ -89,9 +89,9 @@ test("a rest counts as well: a server that was idle begins on this thread", asyn
 });
 
 test.each([
-  [0.44, "here"],
-  [0.46, "elsewhere"],
-])("it returns after five seconds with a processor for %d of them, and no sooner: %s", async (share, place) => {
+  [0.49, "here"],
+  [0.51, "elsewhere"],
+])("it returns after five seconds that are busy for %d of them, and no sooner: %s", async (share, place) => {
   const { send, pass } = setUp();
   pass(looked, 1);
   expect(await send()).toEqual(["elsewhere"]);
@@ -116,8 +116,8 @@ test("a backlog, and what goes to an unknown or silent receiver, is sent from th
   expect(state.places).toEqual(["here", "elsewhere"]);
 });
 
-test("without a processor time to go by, everything is made on the other thread", async () => {
-  const { send, pass } = setUp({ tellsCpu: false });
+test("where the system does not tell how busy it is, everything is made on the other thread", async () => {
+  const { send, pass } = setUp({ tells: false });
   pass(looked, 0);
   expect(await send()).toEqual(["elsewhere"]);
 });

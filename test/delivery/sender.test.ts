@@ -54,7 +54,7 @@ const kinds: Record<string, (told: Told) => Sender & Avoid> = {
     const here = onThisThread(told);
     const elsewhere = onOwnThread(told);
     return {
-      ...createOffload({ here, elsewhere, clock, threadCpuMs: () => 0, onOwnTime() {} }),
+      ...createOffload({ here, elsewhere, clock, busyMs: () => 0, onOwnTime() {} }),
       avoid(listeners) {
         for (const sender of [here, elsewhere]) sender.avoid(listeners);
       },

@@ -176,14 +176,15 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now()) && tokens(queue) > 0;
     if (starts) {
       if (queue.wantsLoad(clock.now())) loader.load(queue);
+      const { waitingFresh } = queue;
       const delivery = queue.next();
-      if (delivery) begin(queue, delivery, line);
+      if (delivery) begin(queue, delivery, line, queue.waitingFresh < waitingFresh);
     }
     makeReady(queue);
     return starts;
   }
 
-  function begin(queue: WebhookQueue, delivery: DueDelivery, line: Line): void {
+  function begin(queue: WebhookQueue, delivery: DueDelivery, line: Line, cameStraight: boolean): void {
     window.letGo(delivery);
     pace.take(queue.tenantKey, queue.tier);
     webhookPace.take(queue);
@@ -206,7 +207,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pump();
       drained();
     };
-    deliver(delivery, { signal: queue.signal, isFresh: line === "fresh", isClosed, isAwaited }).then(
+    deliver(delivery, { signal: queue.signal, isFresh: cameStraight && line === "fresh", isClosed, isAwaited }).then(
       (result) => {
         const connectionFree = finish(queue, delivery, result);
         if (connectionFree !== null) connectionFree.then(leave, leave);

@@ -69,6 +69,7 @@ export interface SqliteOptions {
   /** @default always */
   mayGrow?: Growth["mayGrow"];
   onCommit?: WriterOptions["onCommit"];
+  onStandstill?: WriterOptions["onStandstill"];
   onFailure?: WriterOptions["onFailure"];
   onAhead?: WriterOptions["onAhead"];
   warn?(message: string): void;
@@ -94,6 +95,7 @@ export function openSqliteStore({
   checkpoints = "own",
   mayGrow = () => true,
   onCommit,
+  onStandstill,
   onFailure,
   onAhead,
   warn,
@@ -137,6 +139,7 @@ export function openSqliteStore({
     betweenBatches: () => log?.look(),
     onDamage: ({ message }) => reportDamage(`Something that a write needs (${message})`),
     ...(onCommit && { onCommit }),
+    ...(onStandstill && { onStandstill }),
     ...(onFailure && { onFailure }),
     ...(onAhead && { onAhead }),
     ...(commit && { commit }),

@@ -3,6 +3,7 @@ import { shuttingDown, unavailable } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
 import { codeOf } from "../../lib/error-message.ts";
+import { threadCpuMs } from "../../lib/threads.ts";
 import { isDamage, storageDamaged } from "./damage.ts";
 import { createTransactions, type Job, type TransactionOptions, UnknownCommit, type Written } from "./transaction.ts";
 
@@ -81,6 +82,8 @@ export interface WriterOptions extends TransactionOptions {
   onChange(change: Change): void;
   /** For metrics: called after every commit. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
+  /** Told how long this thread stood still for the disk in a commit, in ms. */
+  onStandstill?(ms: number): void;
   /** Called after every batch, when nothing is being written: the moment for a quick look at the log. */
   betweenBatches?(): void;
   /** A job ran into a damaged page; its submitter is told as well. */
@@ -93,6 +96,7 @@ export function createWriter({
   clock,
   onChange,
   onCommit,
+  onStandstill,
   betweenBatches,
   onDamage,
   pauses = true,
@@ -125,6 +129,7 @@ export function createWriter({
 
   function write(jobs: readonly Waiting[], firstSettlement = jobs.length): void {
     const startedAt = clock.monotonicMs();
+    const cpuBefore = threadCpuMs();
     let written: Written;
     try {
       written = transactions.run(jobs, pauses ? haveTime(firstSettlement) : undefined);
@@ -139,10 +144,12 @@ export function createWriter({
     }
     const endedAt = clock.monotonicMs();
     const durationMs = endedAt - startedAt;
+    const cpuMs = (threadCpuMs() ?? 0) - (cpuBefore ?? 0);
     if (pauses) pauseUntil = performance.now() + Math.min(durationMs * pausePerWork, longestPauseMs);
     putBack(jobs, written);
     answer(jobs, written);
     onCommit?.({ jobs: written.outcomes.length, durationMs });
+    onStandstill?.(Math.max(0, durationMs - cpuMs));
   }
 
   /** Settlements for which there was no time come first in the next commit. */

@@ -43,6 +43,24 @@ describe("group commit", () => {
     expect(commits).toEqual([2, 2]);
   });
 
+  test("of the time that a commit takes, the part without a processor is one in which the thread stood still", async () => {
+    const stood: number[] = [];
+    const clock = createFakeClock();
+    // Each commit takes 200 ms by this clock, and hardly any of the processor.
+    const slow = {
+      ...clock,
+      monotonicMs() {
+        clock.advance(200);
+        return clock.monotonicMs();
+      },
+    };
+    const { store } = await sqlite.store({ clock: slow, onStandstill: (ms) => stood.push(ms) });
+    stood.length = 0;
+    await store.createTenant(newTenant(), 1);
+    expect(stood).toHaveLength(1);
+    expect(stood[0]).toBeGreaterThan(100);
+  });
+
   test("a rest after a commit ends as soon as the next one is full", async () => {
     const { store } = await sqlite.store();
     const tenant = await store.createTenant(newTenant(), 1);
