@@ -28,11 +28,20 @@ type Words = (facts: readonly MailFact[], context: LetterContext & { host: strin
 /** `2026-03-01 12:34 UTC` */
 const timeOf = (ms: unknown): string => formatIso(Number(ms)).slice(0, 16).replace("T", " ").concat(" UTC");
 
-/** The name is whatever its owner wrote, on a single line here: paragraphs of a stranger's would pass for ours. */
-const accountOf = ({ tenantName, tenantId }: MailFact): string =>
-  `${String(tenantName)
+/** A name is whatever its owner wrote, on a single line here: paragraphs of a stranger's would pass for ours. */
+const onOneLine = (name: unknown): string =>
+  String(name)
     .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ")
-    .trim()} (${tenantId})`;
+    .trim();
+
+const accountOf = ({ tenantName, tenantId }: MailFact): string => `${onOneLine(tenantName)} (${tenantId})`;
+
+/** `Shop (wh_1 at shop.example) of Ada (t1)`, or without a name `wh_1 at shop.example of Ada (t1)`. */
+function webhookOf(fact: MailFact): string {
+  const name = onOneLine(fact.webhookName);
+  const place = `${fact.webhookId} at ${fact.webhookHost}`;
+  return `${name === "" ? place : `${name} (${place})`} of ${accountOf(fact)}`;
+}
 
 const isContact = (host: string) =>
   `You get this because your address is the contact of an account at ${host}. At most one mail of this kind is sent in an hour.`;
@@ -44,7 +53,7 @@ const gib = (bytes: unknown): string => `${(Number(bytes) / 2 ** 30).toFixed(1)}
 const webhooks =
   (one: string, many: (n: number) => string, line: (fact: MailFact) => string, end: string): Words =>
   (facts, { baseUrl, host }) => ({
-    subject: facts.length === 1 ? `${one}: ${new URL(String(facts[0]?.url)).host}` : many(facts.length),
+    subject: facts.length === 1 ? `${one}: ${facts[0]?.webhookHost}` : many(facts.length),
     body: [facts.map(line), end],
     link: { url: `${baseUrl}/webhooks`, label: "Look at your webhooks" },
     because: isContact(host),
@@ -69,7 +78,7 @@ const letters: Readonly<Record<MailKind, Words>> = {
     "A webhook keeps failing",
     (n) => `${n} webhooks keep failing`,
     (fact) =>
-      `${fact.url} of ${accountOf(fact)} has failed since ${timeOf(fact.failingSince)}.${
+      `${webhookOf(fact)} has failed since ${timeOf(fact.failingSince)}.${
         fact.disablesAt === null ? "" : ` If that goes on, it will be disabled on ${timeOf(fact.disablesAt)}.`
       }`,
     "Deliveries are retried on schedule. Once the receiver answers with a 2xx status again, all is well.",
@@ -78,7 +87,7 @@ const letters: Readonly<Record<MailKind, Words>> = {
     "A webhook was disabled",
     (n) => `${n} webhooks were disabled`,
     (fact) =>
-      `${fact.url} of ${accountOf(fact)}: ${
+      `${webhookOf(fact)}: ${
         fact.disabledAs === "gone"
           ? "it answered several deliveries in a row with 410 Gone."
           : `every attempt has failed since ${timeOf(fact.failingSince)}.`

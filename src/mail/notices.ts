@@ -1,8 +1,8 @@
 import type { FailedCharge } from "../billing/charging.ts";
 import type { OwnNews } from "../delivery/own-events.ts";
-import { shownUrl } from "../domain/audit.ts";
 import { canGetMail, type MailFact, type MailKind } from "../domain/mail.ts";
 import type { Tenant } from "../domain/tenant.ts";
+import type { Webhook } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
@@ -45,6 +45,12 @@ export function createNotices({ store, clock, log, operators, wake }: NoticeDeps
   }
 
   const about = ({ id, name }: Tenant) => ({ tenantId: id, tenantName: name });
+  /** Only the host of its URL: the rest may hold a token, and nobody has verified who reads the mail. */
+  const aboutWebhook = ({ id, name, url }: Webhook) => ({
+    webhookId: id,
+    webhookName: name,
+    webhookHost: new URL(url).host,
+  });
 
   return {
     webhook({ type, about: { tenantKey, webhookKey }, tenantId, fields }) {
@@ -59,7 +65,7 @@ export function createNotices({ store, clock, log, operators, wake }: NoticeDeps
           kind === "webhook.disabled"
             ? { disabledAs: String(fields.disabled_reason) }
             : { disablesAt: fields.disables_at === null ? null : Date.parse(String(fields.disables_at)) };
-        await queue(kind, tenant.email, { ...about(tenant), url: shownUrl(webhook), failingSince, ...rest });
+        await queue(kind, tenant.email, { ...about(tenant), ...aboutWebhook(webhook), failingSince, ...rest });
       });
     },
     chargeFailed(tenant, { isSuspended, ...charge }) {

@@ -4,11 +4,12 @@ import { writeLetter } from "../../src/mail/letters.ts";
 
 const account = { tenantId: "t1", tenantName: 'Ada\'s <b>"shop"</b> & more' };
 const at = Date.UTC(2026, 2, 1, 12, 34, 56);
+const shop = { webhookId: "wh_1", webhookName: "Shop", webhookHost: "shop.example" };
 const facts: Readonly<Record<MailKind, MailFact>> = {
   "password.reset": { ...account, token: "8d0f4nq2c6t1" },
   "password.reset_by_contact": { ...account, token: "8d0f4nq2c6t1" },
-  "webhook.failing": { ...account, url: "https://shop.example/hook", failingSince: at, disablesAt: at + 86_400_000 },
-  "webhook.disabled": { ...account, url: "https://shop.example/hook", failingSince: at, disabledAs: "failing" },
+  "webhook.failing": { ...account, ...shop, failingSince: at, disablesAt: at + 86_400_000 },
+  "webhook.disabled": { ...account, ...shop, failingSince: at, disabledAs: "failing" },
   "charge.failed": { ...account, amountKobo: 1_500_000, reason: "Insufficient funds", retryAt: at, isSuspended: 0 },
   "backup.failed": { at, kind: "backup", error: "The bucket does not exist." },
   "disk.low": { freeBytes: 2 ** 29, floorBytes: 2 ** 30 },
@@ -39,11 +40,12 @@ You get this because your address is the contact of an account at relay.example.
 });
 
 test("a mail about several webhooks names each, and says how many it leaves out", () => {
-  const other = { ...facts["webhook.disabled"], url: "https://other.example/", disabledAs: "gone" };
+  const elsewhere = { webhookId: "wh_2", webhookName: "", webhookHost: "other.example" };
+  const other = { ...facts["webhook.disabled"], ...elsewhere, disabledAs: "gone" };
   const { subject, text } = letter("webhook.disabled", [facts["webhook.disabled"], other], 3);
   expect(subject).toBe("2 webhooks were disabled");
-  expect(text).toContain("- https://shop.example/hook of Ada's");
-  expect(text).toContain("every attempt has failed since 2026-03-01 12:34 UTC.\n- https://other.example/ of");
+  expect(text).toContain("- Shop (wh_1 at shop.example) of Ada's");
+  expect(text).toContain("every attempt has failed since 2026-03-01 12:34 UTC.\n- wh_2 at other.example of Ada's");
   expect(text).toContain("\n\nAnd 3 more.\n\nNew events are not sent there.");
   expect(letter("webhook.disabled").subject).toBe("A webhook was disabled: shop.example");
 });
@@ -56,11 +58,11 @@ test("a failed payment says what comes next", () => {
   expect(words({ retryAt: null, isSuspended: 1 })).toContain("The account is suspended until it is paid.");
 });
 
-test("the name of an account stays on its line, and is not in a mail that anybody can have sent", () => {
+test("the names of an account and a webhook stay on their line, and are not in a mail that anybody can have sent", () => {
   const tenantName = "\n\nYour account is locked:\r\n\u2028https://evil.example\u202e\n\n";
-  expect(letter("webhook.disabled", [{ ...facts["webhook.disabled"], tenantName }]).text).toContain(
-    "https://shop.example/hook of Your account is locked: https://evil.example (t1): every attempt",
-  );
+  expect(
+    letter("webhook.disabled", [{ ...facts["webhook.disabled"], tenantName, webhookName: "A\n\nB" }]).text,
+  ).toContain("- A B (wh_1 at shop.example) of Your account is locked: https://evil.example (t1): every attempt");
   for (const kind of ["password.reset", "password.reset_by_contact"] as const) {
     const { text, html } = letter(kind, [{ ...facts[kind], tenantName }]);
     expect(text + html).not.toContain("evil");

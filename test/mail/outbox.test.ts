@@ -48,7 +48,9 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
     },
     findTenant: async (id) => tenants.find((tenant) => tenant.id === id) ?? null,
     webhooks: async () =>
-      [{ key: 7, url: "https://shop.example/hook?token=secret" }] as Awaited<ReturnType<Store["webhooks"]>>,
+      [{ key: 7, id: "wh_1", name: "Shop", url: "https://shop.example:8443/services/secret?token=secret" }] as Awaited<
+        ReturnType<Store["webhooks"]>
+      >,
   };
   const log = createLog({
     ...{ level: "debug", format: "json", now: clock.now },
@@ -95,14 +97,14 @@ const disabled: OwnNews = {
   fields: { failing_since: "2026-03-01T12:34:56.789Z", disabled_reason: "failing" },
 };
 
-test("a webhook that was disabled is told to the account's address, without the query of its URL", async () => {
+test("a webhook that was disabled is told to the account's address, with only the host of its URL", async () => {
   const { outbox, notices, posted, settle } = setUp();
   outbox.start();
   notices.webhook(disabled);
   await settle();
-  expect(posted[0]).toBe("ada@example.com: A webhook was disabled: shop.example");
+  expect(posted[0]).toBe("ada@example.com: A webhook was disabled: shop.example:8443");
   expect(posted[1]).toContain(
-    "https://shop.example/hook of Ada's shop (t1): every attempt has failed since 2026-03-01 12:34 UTC.",
+    "- Shop (wh_1 at shop.example:8443) of Ada's shop (t1): every attempt has failed since 2026-03-01 12:34 UTC.",
   );
   expect(posted[1]).not.toContain("secret");
   expect(posted[2]).toMatch(/^<[0-9a-f]{32}@relay\.example\.com>$/);
