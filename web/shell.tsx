@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { serverNow } from "./api/server-time.ts";
 import { expiresAt, isLast, isView } from "./api/session.ts";
+import { isolated } from "./format/controls.ts";
 import { count } from "./format/number.ts";
 import { exactTime } from "./format/time.ts";
 import { isUtc, showInUtc, zoneName } from "./format/zone.ts";
@@ -114,7 +115,7 @@ function Navigation() {
 /** What does not fit into the bar on a phone. */
 function More({ onClose }: { onClose(): void }) {
   return (
-    <Dialog title={account.value?.tenant_name ?? "More"} asksNothing onClose={onClose}>
+    <Dialog title={isolated(account.value?.tenant_name ?? "More")} asksNothing onClose={onClose}>
       <ul class="rows">
         {places
           .filter(({ isOnPhone = false }) => !isOnPhone)
@@ -150,7 +151,7 @@ function Foot() {
     <div class="side-foot">
       {who && (
         <p class="who">
-          {who.tenant_name}
+          {isolated(who.tenant_name)}
           <br />
           <span class="soft small">
             {who.tier} · {who.tenant_id}
@@ -215,7 +216,7 @@ function Bars() {
       )}
       {isView.value && (
         <p class="bar breaks" role="status">
-          You are looking at {account.value?.tenant_name} as the operator. Nothing can be changed.
+          You are looking at {isolated(account.value?.tenant_name ?? "")} as the operator. Nothing can be changed.
         </p>
       )}
       {isLast.value && !isView.value && (

@@ -125,6 +125,34 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     await tab.close();
   });
 
+  test("an account's name turns no sentence round that it is part of", async () => {
+    const { id } = await newAccount("Ada\u202eshop");
+    const shown = "Ada⟨U+202E⟩shop";
+    const page = await open("desktop", "accounts");
+    await follow(page, shown);
+    await seeHeading(page, shown);
+    for (const [button, title] of [
+      ["Suspend …", `Suspend ${shown}?`],
+      ["Reset the password …", `Reset the password of ${shown}?`],
+      ["Delete …", `Delete ${shown}?`],
+    ] as const) {
+      await press(page, button);
+      await seeHeading(page, title);
+      await press(page.getByRole("dialog"), "Cancel");
+    }
+    const [tab] = await Promise.all([page.context().waitForEvent("page"), press(page, "View as this account")]);
+    await seeText(tab, `You are looking at ${shown} as the operator.`);
+    await tab.locator(".who").getByText(shown).waitFor();
+    await tab.goto(`${server.url}/plan`);
+    await tab.getByRole("definition").getByText(shown).waitFor();
+    await tab.close();
+    await page.goto(`${server.url}/operator#accounts/${id}`);
+    await press(page, "Delete …");
+    await page.getByLabel(`Type ${id} to go on`).fill(id);
+    await press(page, "Delete the account");
+    await seeText(page, `${shown} is deleted.`);
+  });
+
   test("what is refused for good is said in a sentence, without a button to try it again", async () => {
     const { id } = await newAccount("Secretive");
     const page = await open("desktop", "accounts/tnope", [/^40[34]: /]);

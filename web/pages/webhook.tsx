@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso/router";
 import type { Webhook } from "../api/types.ts";
 import { readWebhooks, saveSettings } from "../api/webhooks.ts";
+import { isolated } from "../format/controls.ts";
 import { hostOf, withoutQuery } from "../format/shorten.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Copy } from "../parts/copy.tsx";
@@ -89,7 +90,7 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
   return (
     <>
       <Way />
-      <PageHead title={name || hostOf(url)}>
+      <PageHead title={isolated(name || hostOf(url))}>
         <div class="end buttons">
           <Button changes aria-expanded={isTesting} onClick={() => setTesting(!isTesting)}>
             Send a test event
@@ -169,7 +170,7 @@ function Latest({
             <EventRow
               key={pairOf(record)}
               record={record}
-              webhook={name || hostOf(url)}
+              webhook={isolated(name || hostOf(url))}
               isPaused={state === "paused"}
               onOpen={() => openFrom(page, record)}
             />

@@ -35,7 +35,7 @@ export function DisabledWebhook({
         <bdi>{showControls(name)}</bdi> was disabled {at && <Time at={at} />}
         {why !== undefined && `, because ${why}`}. Nothing is sent to it, and what comes for it fails.
       </span>
-      <Button changes onClick={enable} aria-label={`Enable ${name}`}>
+      <Button changes onClick={enable} aria-label={`Enable ${isolated(name)}`}>
         Enable
       </Button>
     </p>

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { isolated } from "../../format/controls.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -19,7 +20,7 @@ export function Suspend({ of: account, onClose, onDone }: Asking & { onDone(text
     onDone("It is suspended.");
   };
   return (
-    <Dialog title={`Suspend ${account.tenant_name}?`} onClose={onClose}>
+    <Dialog title={`Suspend ${isolated(account.tenant_name)}?`} onClose={onClose}>
       <p>It can send no more events, and what waits is not delivered until you end the suspension. Nothing is lost.</p>
       <Field label="Reason" value={reason} onType={setReason} hint="The account reads it in its activity." />
       <div class="buttons">
@@ -41,7 +42,7 @@ export function ResetPassword({ of: account, onClose, onReset }: Asking & { onRe
     onReset((await ask<{ password: string }>(path, { method: "POST", body })).password);
   };
   return (
-    <Dialog title={`Reset the password of ${account.tenant_name}?`} onClose={onClose}>
+    <Dialog title={`Reset the password of ${isolated(account.tenant_name)}?`} onClose={onClose}>
       <p>Its password stops working and all of its sessions end. You get a new password to hand over.</p>
       <label class="check">
         <input
@@ -65,11 +66,11 @@ export function DeleteAccount({ of: account, onClose }: Asking) {
   const [typed, setTyped] = useState("");
   const remove = async () => {
     await ask(`/operator/tenants/${account.tenant_id}`, { method: "DELETE" });
-    say(`${account.tenant_name} is deleted.`);
+    say(`${isolated(account.tenant_name)} is deleted.`);
     location.hash = "#accounts";
   };
   return (
-    <Dialog title={`Delete ${account.tenant_name}?`} onClose={onClose}>
+    <Dialog title={`Delete ${isolated(account.tenant_name)}?`} onClose={onClose}>
       <p>Its events, webhooks and keys are erased for good, and nothing that waits is delivered any more.</p>
       <Field label={`Type ${account.tenant_id} to go on`} value={typed} onType={setTyped} autocomplete="off" />
       <div class="buttons">

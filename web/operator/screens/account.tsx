@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { isolated } from "../../format/controls.ts";
 import { bytes, count } from "../../format/number.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
@@ -35,7 +36,7 @@ export function AccountScreen({ id }: { id: string }) {
   };
   return (
     <>
-      <PageHead title={loaded.data?.tenant_name ?? "Account"}>
+      <PageHead title={isolated(loaded.data?.tenant_name ?? "Account")}>
         <div class="end">
           <LinkButton href="#accounts">All accounts</LinkButton>
         </div>
@@ -92,7 +93,7 @@ export function AccountScreen({ id }: { id: string }) {
             )}
             {newPassword !== null && (
               <ShownOnce
-                title={`New password of ${account.tenant_name}`}
+                title={`New password of ${isolated(account.tenant_name)}`}
                 what="password"
                 secret={newPassword}
                 onClose={() => {
@@ -131,9 +132,7 @@ function Facts({ of: account, onViewed }: { of: AccountDetail; onViewed(): void 
           <code>{account.tenant_id}</code> <Copy text={account.tenant_id} what="account id" />
         </dd>
         <dt>E-mail address</dt>
-        <dd>
-          <bdi>{account.email}</bdi>
-        </dd>
+        <dd>{isolated(account.email)}</dd>
         <dt>Status</dt>
         <dd>
           <Standing of={account} />

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { isolated, showControls } from "../../format/controls.ts";
 import { count } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -75,9 +76,10 @@ function List() {
                     <tr key={account.tenant_id}>
                       <td>
                         <a href={`#accounts/${account.tenant_id}`}>
-                          <bdi class="op-name">{account.tenant_name}</bdi>
+                          <bdi class="op-name">{showControls(account.tenant_name)}</bdi>
                         </a>{" "}
-                        <span class="soft mono">{account.tenant_id}</span> <bdi class="soft">{account.email}</bdi>
+                        <span class="soft mono">{account.tenant_id}</span>{" "}
+                        <bdi class="soft">{showControls(account.email)}</bdi>
                       </td>
                       <td data-name="Tier">{account.tier}</td>
                       <td data-name="Status">
@@ -107,7 +109,7 @@ function List() {
       )}
       {created && (
         <ShownOnce
-          title={`Password of ${created.name}`}
+          title={`Password of ${isolated(created.name)}`}
           what="password"
           secret={created.password}
           onClose={() => {

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { showControls } from "../../format/controls.ts";
 import { Empty, Shown } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useLoaded } from "../../stream/load.ts";
@@ -36,7 +37,7 @@ export function AuditList({
                 <td>
                   <span class="op-name">{entry.action}</span>{" "}
                   {entry.times > 1 && <span class="badge">{entry.times} times</span>}{" "}
-                  <bdi class="soft">{detailText(entry)}</bdi>
+                  <bdi class="soft">{showControls(detailText(entry))}</bdi>
                 </td>
                 {tenant === undefined && (
                   <td data-name="Account">

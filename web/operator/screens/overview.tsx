@@ -1,5 +1,6 @@
 import "./overview.css";
 import { useRef } from "preact/hooks";
+import { showControls } from "../../format/controls.ts";
 import { bytes, count } from "../../format/number.ts";
 import { duration } from "../../format/time.ts";
 import { Button } from "../../parts/button.tsx";
@@ -184,12 +185,12 @@ function Failing({ webhooks }: { webhooks: readonly FailingWebhook[] }) {
       {webhooks.map((webhook) => (
         <tr key={webhook.webhook_id}>
           <td>
-            <bdi class="op-name">{webhook.name || webhook.url}</bdi>{" "}
+            <bdi class="op-name">{showControls(webhook.name || webhook.url)}</bdi>{" "}
             {webhook.name && <bdi class="soft mono">{webhook.url}</bdi>}
           </td>
           <td data-name="Account">
             <a href={`#accounts/${webhook.tenant_id}`}>
-              <bdi>{webhook.tenant_name}</bdi>
+              <bdi>{showControls(webhook.tenant_name)}</bdi>
             </a>
           </td>
           <td data-name="State">

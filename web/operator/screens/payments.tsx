@@ -1,3 +1,4 @@
+import { showControls } from "../../format/controls.ts";
 import { naira } from "../../format/number.ts";
 import { Icon } from "../../parts/icon.tsx";
 import { PageHead } from "../../parts/page.tsx";
@@ -49,7 +50,7 @@ function Row({ of: charge }: { of: Charge }) {
           <span class="soft">deleted</span>
         ) : (
           <a href={`#accounts/${tenant_id}`}>
-            <bdi class="op-name">{tenant_name}</bdi>
+            <bdi class="op-name">{showControls(tenant_name ?? "")}</bdi>
           </a>
         )}
       </td>

@@ -1,5 +1,6 @@
 import { useId } from "preact/hooks";
 import type { Attempt, EventRecord, Webhook } from "../../api/types.ts";
+import { showControls } from "../../format/controls.ts";
 import { explainFailure } from "../../format/failure.ts";
 import { withoutUrl } from "../../format/outcome.ts";
 import { withoutQuery } from "../../format/shorten.ts";
@@ -57,7 +58,7 @@ export function RecordCard({
     <>
       {name !== "" && (
         <strong class="webhook-name">
-          <bdi>{name}</bdi>{" "}
+          <bdi>{showControls(name)}</bdi>{" "}
         </strong>
       )}
       {targetWebhook === "" ? nobody(state) : withoutQuery(targetWebhook)}

@@ -3,6 +3,7 @@ import { call } from "../../api/client.ts";
 import type { Webhook } from "../../api/types.ts";
 import { toEntry } from "../../api/webhook-entry.ts";
 import { changeWebhooks, inboxName, readWebhooks } from "../../api/webhooks.ts";
+import { isolated } from "../../format/controls.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
 import { Copy } from "../../parts/copy.tsx";
@@ -131,7 +132,7 @@ function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClo
           name="replaced"
           options={registered.map(({ id, name, url: other }) => ({
             value: id,
-            text: name || other,
+            text: isolated(name || other),
             hint: name && other,
           }))}
           value={chosen}

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { isolated } from "../../format/controls.ts";
 import { Button } from "../../parts/button.tsx";
 import { Id } from "../../parts/id.tsx";
 import { Panel } from "../../parts/panel.tsx";
@@ -16,13 +17,13 @@ export function AccountPanel({ view }: { view: PlanView }) {
       <Panel title="Account">
         <dl class="facts">
           <dt>Name</dt>
-          <dd>{who.tenant_name}</dd>
+          <dd>{isolated(who.tenant_name)}</dd>
           <dt>Tenant id</dt>
           <dd>
             <Id value={who.tenant_id} what="the tenant id" isWhole />
           </dd>
           <dt>E-mail</dt>
-          <dd>{who.email}</dd>
+          <dd>{isolated(who.email)}</dd>
           <dt>Sign in with</dt>
           <dd>{who.tier === "free" || who.tier === "enterprise" ? "the tenant id" : "the e-mail or the tenant id"}</dd>
         </dl>

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../../api/client.ts";
 import type { EventPage } from "../../api/types.ts";
+import { isolated } from "../../format/controls.ts";
 import { count, naira } from "../../format/number.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -55,7 +56,7 @@ export function DeleteDialog({ view: { who, billing, webhooks }, onClose }: { vi
         )}
         <Field
           label="To confirm, type the account name or the tenant id"
-          hint={`${who.tenant_name}, or ${who.tenant_id}`}
+          hint={`${isolated(who.tenant_name)}, or ${who.tenant_id}`}
           onType={setTyped}
           autocomplete="off"
         />

@@ -46,14 +46,14 @@ function Registered({
   onRemove,
 }: CardProps & { saved: NonNullable<DraftRow["saved"]> }) {
   const test = useTestEvent(saved);
-  const called = saved.name || withoutQuery(saved.url);
+  const called = isolated(saved.name || withoutQuery(saved.url));
   return (
     <article class="webhook" aria-label={called}>
       <div class="head">
         <div class="what">
           {saved.name !== "" && (
             <h3>
-              <a href={`/webhooks/${saved.id}`}>{saved.name}</a>
+              <a href={`/webhooks/${saved.id}`}>{called}</a>
             </h3>
           )}
           <p class="url">
@@ -141,7 +141,7 @@ function Removed({ row, onUndo }: CardProps) {
           <del>{withoutQuery(row.name !== "" ? `${isolated(row.name)} · ${row.url}` : row.url)}</del>
           <span class="soft small">Removed when you save.</span>
         </p>
-        <Button onClick={onUndo} aria-label={`Undo, keep ${row.name || row.url}`}>
+        <Button onClick={onUndo} aria-label={`Undo, keep ${isolated(row.name || row.url)}`}>
           Undo
         </Button>
       </div>
