@@ -67,8 +67,8 @@ export interface FailureSelection {
 }
 
 /**
- * The failures selected by code, by status or by both. Only answers have a status, and what was delivered no longer has a
- * failure.
+ * The failures selected by code, by status or by both. Only answers have a status; what was delivered no longer has a
+ * failure, and what was skipped never had one.
  * @returns undefined: neither was given; null: no record can match
  */
 export function selectFailures({
@@ -79,7 +79,7 @@ export function selectFailures({
   readonly [Field in "state" | "code" | "status"]?: RecordFilters[Field] | undefined;
 }): FailureSelection | null | undefined {
   if (code === undefined && status === undefined) return undefined;
-  if (state === "DELIVERED") return null;
+  if (state === "DELIVERED" || state === "SKIPPED") return null;
   if (status === undefined) return code && { code, status: null };
   const answered: FailureCode = "http_status";
   return code === undefined || code === answered ? { code: answered, status } : null;

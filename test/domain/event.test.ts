@@ -18,6 +18,8 @@ describe("a list that is narrowed by failures", () => {
     ["by a status and another code: there is none", { code: "timeout", status: 503 }, null],
     ["in one state", { code: "timeout", state: "PENDING" }, { code: "timeout", status: null }],
     ["among what was delivered: there is none", { code: "timeout", state: "DELIVERED" }, null],
+    ["among what was skipped: there is none", { status: 503, state: "SKIPPED" }, null],
+    ["by the state alone", { state: "SKIPPED" }, undefined],
   ] as const)("%s", (_, filters, selection) => {
     expect(selectFailures(filters)).toEqual(selection);
   });

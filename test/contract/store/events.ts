@@ -101,7 +101,10 @@ export function eventsContract(backend: StoreBackend): void {
         expect(await found({ code: "timeout" })).toEqual([`${refund} ${a} FAILED`]);
         expect(await found({ code: "timeout", to: world.clock.now() - 60_000 })).toEqual([]);
         expect(await found({ code: "timeout", status: 503 })).toEqual([]);
-        expect(await found({ code: "http_status", state: "DELIVERED" })).toEqual([]);
+        for (const state of ["DELIVERED", "SKIPPED"] as const) {
+          expect(await found({ code: "http_status", state })).toEqual([]);
+          expect(await found({ status: 503, state })).toEqual([]);
+        }
         expect(await found({ status: 204 })).toEqual([]);
 
         // A replay keeps what is known until it is known better.
@@ -132,6 +135,7 @@ export function eventsContract(backend: StoreBackend): void {
         expect(await found("Ann", { webhookId: b })).toEqual([`${third} ${b}`, `${first} ${b}`]);
         expect(await found("Ann", { code: "timeout", state: "FAILED" })).toEqual([`${first} ${a}`]);
         expect(await found("Ann", { code: "timeout", status: 503 })).toEqual([]);
+        expect(await found("Ann", { code: "timeout", state: "SKIPPED" })).toEqual([]);
         expect(await found(first)).toEqual(both(first));
         expect(await found(first.slice(-12).toUpperCase())).toEqual(both(first));
         expect(await found("evt_")).toHaveLength(6);

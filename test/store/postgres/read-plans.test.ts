@@ -42,7 +42,7 @@ const walked = {
   SKIPPED: [byTenant],
 };
 
-/** By code; what was delivered has none, and is not asked for. */
+/** By code; what was delivered or skipped has none, and is not asked for. */
 const walkedByCode = {
   undefined: ["pending_by_code", byCode],
   DELIVERED: [],
