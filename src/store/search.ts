@@ -13,6 +13,9 @@ const mostMs = 500;
 /** Records that are looked at in one go: takes some milliseconds. */
 export const sliceRecords = 500;
 
+/** The payloads that are: 500 of the largest would be 100 MB. The event that reaches it is the last of its slice. */
+export const sliceBytes = 8 * 2 ** 20;
+
 /** What is searched for, in the form in which a backend compares it. */
 export interface Needle {
   /** The text as given, and as it would appear in a JSON string if that differs. Payloads are compared byte for byte. */

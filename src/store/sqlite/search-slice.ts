@@ -1,10 +1,7 @@
 import type { Database } from "bun:sqlite";
-import { isInId, type Needle, type Slice, wholeEvents } from "../search.ts";
+import { isInId, type Needle, type Slice, sliceBytes, wholeEvents } from "../search.ts";
 import { unlessDamaged } from "./damage.ts";
 import type { RecordPlace } from "./record-steps.ts";
-
-/** How many bytes of payloads one slice searches: a few hundred of the largest would be 100 MB. */
-const sliceBytes = 8 * 2 ** 20;
 
 interface EventRow {
   idTail: Uint8Array;

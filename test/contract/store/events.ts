@@ -158,6 +158,17 @@ export function eventsContract(backend: StoreBackend): void {
         expect((await world.page(tenant, { text: '"n":899,', size: 1 })).records).toHaveLength(1);
       });
 
+      test("a slice of a search ends with the event that makes it 8 MiB of payloads", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const payloads = Array.from({ length: 20 }, (_, n) => bytes(`{"n":${n},"x":"${"x".repeat(2 ** 19)}"}`));
+        const { eventIds } = await world.accept(tenant, { payloads });
+        const first = await world.page(tenant, { text: '{"n":', size: 1, payload: "none" });
+        expect(first).toMatchObject({ total: 32, totalIsExact: false, searchedTo: expect.any(Number) });
+        const all = await world.page(tenant, { text: '{"n":', payload: "none" });
+        expect(all).toMatchObject({ total: 40, totalIsExact: true, searchedTo: null });
+        expect(all.records.map(({ eventId }) => eventId)).toEqual(eventIds.toReversed().flatMap((id) => [id, id]));
+      });
+
       test("leaves out what has another code by the time at which it is read", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const delivery = await world.delivery(tenant);
