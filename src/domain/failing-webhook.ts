@@ -47,7 +47,7 @@ export interface DisablePolicy {
 export interface FailureEffect {
   readonly failing: Failing;
   readonly disabled: Disabled | null;
-  /** The account must be told that it is failing. */
+  /** The account must be told that it is failing: a day has passed, or a day is left, or both. */
   readonly isToldNow: boolean;
   /** When another failure, other than a 410, may next have an effect; infinite: never. */
   readonly lookAgainAt: number;
@@ -71,13 +71,9 @@ export function afterFailures(before: Failing | null, failures: Failures, policy
     const disabled: Disabled = { at, reason: isGone ? "gone" : "failing" };
     return { failing, disabled, isToldNow: false, lookAgainAt: never };
   }
-  const isWarnedNow = at >= warnAt;
-  const isToldNow = isWarnedNow || at >= tellAt;
-  const after = {
-    ...failing,
-    ...(isToldNow && { toldAt: failing.toldAt ?? at }),
-    ...(isWarnedNow && { warnedAt: at }),
-  };
+  const [hasFailedForADay, hasADayLeft] = [at >= tellAt, at >= warnAt];
+  const after = { ...failing, ...(hasFailedForADay && { toldAt: at }), ...(hasADayLeft && { warnedAt: at }) };
+  const isToldNow = hasFailedForADay || hasADayLeft;
   const next = milestonesOf(after, policy);
   return { failing: after, disabled: null, isToldNow, lookAgainAt: Math.min(next.tellAt, next.warnAt, next.disableAt) };
 }
