@@ -146,51 +146,63 @@ export const codeFilter = v.pipe(
   v.description("`errorCode` of the records: those that failed for this reason, or are waiting for a retry after it."),
 );
 
-const stateIsInPath = new Map([["state", "belongs in the path: /v1/events/state/FAILED"]]);
+const stateName = v.picklist(deliveryStates, "must be DELIVERED, FAILED, PENDING or SKIPPED");
+
+/** What both lists of records take. */
+const listEntries = {
+  page: v.optional(pageNumber, "0"),
+  size: v.optional(pageSize, "20"),
+  webhook: v.optional(webhookFilter),
+  type: v.optional(typeFilter),
+  q: v.optional(
+    v.pipe(
+      text(maxSearchLength),
+      v.check((given) => given.isWellFormed(), "must be well-formed text"),
+      v.description(
+        "Text in the payload, exactly as it is written there, or part of the event's id. The search goes from the newest event back, ends after 200,000 events, 500 ms or a full page, and says in `searchedTo` how far it got. An event whose whole id is given comes first wherever it is, also when such a search is continued.",
+      ),
+    ),
+  ),
+  code: v.optional(codeFilter),
+  status: v.optional(
+    v.pipe(
+      queryInteger(100, 599),
+      v.description("`statusCode` of the records: the response status of the latest attempt, if it failed."),
+    ),
+  ),
+  replay: v.optional(
+    v.pipe(
+      text(maxReplayIdLength),
+      v.description("Id of a replay: the records whose latest run of attempts it started."),
+    ),
+  ),
+  from: v.optional(isoTime("start")),
+  to: v.optional(isoTime("end")),
+  payload: v.optional(
+    v.pipe(
+      v.picklist(["true", "false", "start"], "must be true, false or start"),
+      v.description(
+        "`false` leaves `originalPayload` null, for lists that do not show it. `start` does, too, but shows the beginning in `payloadStart`.",
+      ),
+    ),
+    "true",
+  ),
+};
 
 export const listQuery = v.pipe(
-  closedQuery(
-    {
-      page: v.optional(pageNumber, "0"),
-      size: v.optional(pageSize, "20"),
-      webhook: v.optional(webhookFilter),
-      type: v.optional(typeFilter),
-      q: v.optional(
-        v.pipe(
-          text(maxSearchLength),
-          v.check((given) => given.isWellFormed(), "must be well-formed text"),
-          v.description(
-            "Text in the payload, exactly as it is written there, or part of the event's id. The search goes from the newest event back, ends after 200,000 events, 500 ms or a full page, and says in `searchedTo` how far it got. An event whose whole id is given comes first wherever it is, also when such a search is continued.",
-          ),
-        ),
-      ),
-      code: v.optional(codeFilter),
-      status: v.optional(
-        v.pipe(
-          queryInteger(100, 599),
-          v.description("`statusCode` of the records: the response status of the latest attempt, if it failed."),
-        ),
-      ),
-      replay: v.optional(
-        v.pipe(
-          text(maxReplayIdLength),
-          v.description("Id of a replay: the records whose latest run of attempts it started."),
-        ),
-      ),
-      from: v.optional(isoTime("start")),
-      to: v.optional(isoTime("end")),
-      payload: v.optional(
-        v.pipe(
-          v.picklist(["true", "false", "start"], "must be true, false or start"),
-          v.description(
-            "`false` leaves `originalPayload` null, for lists that do not show it. `start` does, too, but shows the beginning in `payloadStart`.",
-          ),
-        ),
-        "true",
-      ),
-    },
-    stateIsInPath,
+  closedQuery({
+    ...listEntries,
+    state: v.optional(v.pipe(stateName, v.description("`state` of the records, as in `/v1/events/state/{state}`."))),
+  }),
+  v.forward(
+    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
+    ["from"],
   ),
+);
+
+/** Of the list whose path names the state. */
+export const stateListQuery = v.pipe(
+  closedQuery(listEntries, new Map([["state", "belongs in the path alone; leave it out of the query"]])),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
     ["from"],
@@ -199,9 +211,7 @@ export const listQuery = v.pipe(
 
 export type ListQuery = v.InferOutput<typeof listQuery>;
 
-export const statePath = v.object({
-  state: v.picklist(deliveryStates, "must be DELIVERED, FAILED, PENDING or SKIPPED"),
-});
+export const statePath = v.object({ state: stateName });
 
 export const eventPath = v.object({ id: v.string() });
 

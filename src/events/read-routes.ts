@@ -1,4 +1,3 @@
-import type { DeliveryState } from "../domain/delivery.ts";
 import { invalidField, notFound } from "../domain/errors.ts";
 import { isFiltered, type RecordFilters } from "../domain/event.ts";
 import { payloadErased } from "../domain/retention.ts";
@@ -34,8 +33,8 @@ const maxBuckets = 1000;
 const defaultBuckets = 60;
 
 export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
-  async function list(tenant: Tenant, query: m.ListQuery, state?: DeliveryState): Promise<Reply> {
-    const { size, webhook, type, q, code, status, replay, from, to, payload } = query;
+  async function list(tenant: Tenant, query: m.ListQuery): Promise<Reply> {
+    const { size, state, webhook, type, q, code, status, replay, from, to, payload } = query;
     // Keeps the offset a number that the store can count to; that far past the last page, all pages are alike.
     const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
     const filters: RecordFilters = {
@@ -80,13 +79,13 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         summary: "List the event records in one state, newest ingestion first",
         access: "session",
         params: m.statePath,
-        query: m.listQuery,
+        query: m.stateListQuery,
         responses: {
           200: { description: "One page of records.", schema: m.pageBody, example: m.pageExample },
-          400: invalidRequest("state must be DELIVERED, FAILED or PENDING."),
+          400: invalidRequest("state must be DELIVERED, FAILED, PENDING or SKIPPED."),
         },
       },
-      ({ tenant, params, query }) => list(tenant, query, params.state),
+      ({ tenant, params, query }) => list(tenant, { ...query, ...params }),
     ),
 
     endpoint(

@@ -405,7 +405,8 @@ describe("a field that is nearly one of the request's", () => {
 describe("a parameter that is not one, in the query of a list", () => {
   test.each([
     ["/v1/events?statuss=500", "statuss is not a parameter of this request; perhaps status is meant."],
-    ["/v1/events?state=FAILED", "state belongs in the path: /v1/events/state/FAILED."],
+    ["/v1/events?stat=FAILED", "stat is not a parameter of this request; perhaps state is meant."],
+    ["/v1/events/state/FAILED?state=FAILED", "state belongs in the path alone; leave it out of the query."],
     ["/v1/events/state/FAILED?eventType=a", /^eventType is not a parameter of this request; the parameters are page, /],
     ["/v1/events/replays?status=running", /; the parameters are page, size\.$/],
     ["/v1/failures?webhok=wh_1", /; perhaps webhook is meant\.$/],

@@ -239,6 +239,7 @@ describe("the list", () => {
         expect(await found("?status=404")).toEqual(body);
         expect(await found(`?status=404&code=http_status&${at(bad)}&from=2020-01-01`)).toEqual(body);
         expect(await found("/state/FAILED?status=404")).toEqual(body);
+        expect(await found("?state=FAILED&status=404")).toEqual(body);
         const none = { events: [], total: 0, totalIsExact: true };
         for (const query of [
           "?status=500",
@@ -246,6 +247,7 @@ describe("the list", () => {
           "?code=timeout&status=404",
           "/state/DELIVERED?status=404",
           "/state/PENDING?status=404",
+          "?state=PENDING&status=404",
           `?status=404&${at(good)}`,
           "?status=404&to=2020-01-01",
           "?status=404&type=order.paid",
@@ -360,8 +362,10 @@ describe("the list by state", () => {
           request: ({ tenant }) => tenant.get(`/v1/events/state/${state}`),
           status: 200,
           never: neverOfOthers,
-          then: (_, { body }) =>
-            expect([outcomes(body.events), body.total]).toEqual([[4, 3, 2, 1, 0].map((n) => [n, state]), 5]),
+          async then({ tenant }, { body }) {
+            expect([outcomes(body.events), body.total]).toEqual([[4, 3, 2, 1, 0].map((n) => [n, state]), 5]);
+            expect((await tenant.get(`/v1/events?state=${state}`)).body).toEqual(body);
+          },
         },
       ]),
     ),
@@ -379,11 +383,11 @@ describe("the list by state", () => {
       body: { events: [], total: 0, totalIsExact: true },
     },
     ...Object.fromEntries(
-      ["delivered", "UNKNOWN"].map((state): [string, Scenario<World>] => [
-        `the state ${state}`,
+      ["/state/delivered", "/state/UNKNOWN", "?state=delivered"].map((path): [string, Scenario<World>] => [
+        `a state that is none: ${path}`,
         {
           section: "rules 7",
-          request: ({ tenant }) => tenant.get(`/v1/events/state/${state}`),
+          request: ({ tenant }) => tenant.get(`/v1/events${path}`),
           status: 400,
           exact: true,
           body: { message: "state must be DELIVERED, FAILED, PENDING or SKIPPED.", code: "invalid_request" },
