@@ -400,7 +400,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const endpoints = [
     ...aboutRoutes({ config, prices, pauses, baseUrl: publicUrl }),
     ...accountRoutes({
-      ...{ store, storageBytes, clock, accounts, usualAges: config },
+      ...{ store, storageBytes, clock, accounts, usualAges: config, localMode: config.localMode },
       onPoll: (tenant) => payments?.poll(tenant),
     }),
     ...billingRoutes({ store, clock, log, prices, payments }),

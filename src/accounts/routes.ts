@@ -4,6 +4,7 @@ import { orderedQuotaOf, quotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { keptFor, type UsualAges } from "../domain/retention.ts";
 import { statusOf, suspensionCauses, type Tenant } from "../domain/tenant.ts";
 import { utcMonth } from "../domain/tenant-state.ts";
+import { createClientLimit, tooManyRequestsAnswer } from "../http/client-limit.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -20,11 +21,16 @@ export interface AccountRouteDeps {
   /** How long events are kept. */
   usualAges: UsualAges & { readonly retentionMaxBytes: number | null };
   accounts: Accounts;
+  /** Local mode has no limits by address. */
+  localMode: boolean;
   /** Called when somebody asks for the status; they may be waiting for a verification. */
   onPoll(tenant: Tenant): void;
 }
 
 const tag = "Accounts";
+
+/** Enough for ten people behind one address whose pages ask every second; too few to find an id by guessing. */
+const statusChecksPerMinute = 600;
 
 const paymentsUnavailable = failure(
   "This server does not offer that tier, or cannot at the moment; nothing was changed.",
@@ -34,7 +40,7 @@ const paymentsUnavailable = failure(
 
 /** The account itself: create it, read it, upgrade it, delete it. */
 export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
-  const { store, storageBytes, clock, usualAges, accounts, onPoll } = deps;
+  const { store, storageBytes, clock, usualAges, accounts, localMode, onPoll } = deps;
   return [
     endpoint(
       {
@@ -128,9 +134,11 @@ export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
         description: "Poll it until the account is active.",
         access: "none",
         params: m.tenantPath,
+        ...(!localMode && { limit: createClientLimit(clock, statusChecksPerMinute) }),
         responses: {
           200: { description: "The status.", schema: m.publicStatus, example: { status: "active" } },
           404: m.tenantNotFound,
+          429: tooManyRequestsAnswer,
         },
       },
       async ({ params }) => {

@@ -1,15 +1,14 @@
 import * as v from "valibot";
 import { byAccount } from "../domain/audit.ts";
-import { DomainError, invalid, rateLimited } from "../domain/errors.ts";
+import { DomainError, invalid } from "../domain/errors.ts";
 import { paymentsUnavailable } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
 import { paysByCard } from "../domain/verifications.ts";
+import { createClientLimit } from "../http/client-limit.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
-import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
-import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
@@ -41,7 +40,6 @@ const tag = "Billing";
 
 /** The page behind a `payment_url` must not be a way to guess tokens, nor to keep the processor busy. */
 const visitsPerMinute = 60;
-const mostClients = 10_000;
 
 /** Callbacks are a few kilobytes. */
 const maxCallbackBytes = 1024 * 1024;
@@ -49,16 +47,7 @@ const shownCharges = 100;
 
 /** Paying: the card, the month so far, the hosted page and the processor's callbacks. */
 export function billingRoutes({ store, clock, log, prices, payments }: BillingRouteDeps): ErasedEndpoint[] {
-  const visits = createLimiter({ clock, limit: visitsPerMinute, windowMs: 60_000, maxKeys: mostClients });
-  const limitVisits = async ({ address }: { address: string }) => {
-    const turn = visits.take(clientKey(address));
-    if (!turn.ok)
-      throw rateLimited(
-        "Too many requests from this address; retry after the number of seconds in Retry-After.",
-        "too_many_requests",
-        turn.retryAfterSeconds,
-      );
-  };
+  const limitVisits = createClientLimit(clock, visitsPerMinute);
 
   async function showBilling(tenant: Tenant): Promise<Reply> {
     if (!payments) throw paymentsUnavailable();

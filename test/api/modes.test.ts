@@ -73,11 +73,14 @@ describe("local mode", () => {
     expect((await server().request("GET", "/operator/tenants", { token })).body.total).toBe(0);
   });
 
-  test("/metrics needs no token, and accounts are not counted by address", async () => {
+  test("/metrics needs no token, and neither accounts nor status checks are counted by address", async () => {
     const metrics = await server().request("GET", "/metrics");
     expect([metrics.status, metrics.headers.get("content-type")]).toEqual([200, stringMatching(/^text\/plain/)]);
     const made = await Promise.all(Array.from({ length: 61 }, () => server().request("POST", "/v1/tenants")));
     expect(made.map(({ status }) => status)).toEqual(Array(61).fill(201));
+    const id = made[0]?.body.tenant_id;
+    const asked = Array.from({ length: 601 }, () => server().request("GET", `/v1/tenants/${id}/status`));
+    expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([200]));
   });
 });
 
@@ -120,6 +123,30 @@ describe("public mode", () => {
       status: 400,
       exact: true,
       body: error("invalid_webhook_url"),
+    },
+  });
+
+  scenarios<World>("GET /v1/tenants/{tenantId}/status", world, {
+    "600 times a minute for one address, IPv6 by /64, known ids and unknown ones": {
+      section: "rules 4",
+      given: async () => {
+        const { id } = await server().account();
+        const status = (n: number) => `/v1/tenants/${n % 2 === 0 ? id : `t${n}`}/status`;
+        const asked = await all(600, (n) => from(`2001:db8:2:1::${n.toString(16)}`, "GET", status(n)));
+        expect(new Set(asked)).toEqual(new Set([200, 404]));
+      },
+      request: () => from("2001:db8:2:1:ffff::1", "GET", "/v1/tenants/t1/status"),
+      status: 429,
+      exact: true,
+      body: error("too_many_requests"),
+      headers: { "Retry-After": /^(60|[1-5]?[0-9])$/ },
+      async then(_, { headers }) {
+        const again = (address: string) => from(address, "GET", "/v1/tenants/t1/status");
+        expect((await again("2001:db8:2:2::1")).status).toBe(404);
+        expect((await from("2001:db8:2:1::1", "GET", "/v1/tenants/t1/jwks.json")).status).toBe(404);
+        clock.travel(Number(headers.get("Retry-After")) * 1000);
+        expect((await again("2001:db8:2:1::1")).status).toBe(404);
+      },
     },
   });
 
