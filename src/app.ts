@@ -408,7 +408,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...sessionRoutes({ store, sessions, login }),
     ...passwordResetRoutes({ resets }),
     ...mailRoutes({ post: mail?.post ?? null, baseUrl: publicUrl }),
-    ...credentialRoutes({ accounts, apiKeys, signingKeys, hub }),
+    ...credentialRoutes({ accounts, apiKeys, signingKeys, hub, noteAct }),
     ...webhookRoutes({
       store,
       limits,

@@ -1,4 +1,6 @@
-import { byAccount } from "../domain/audit.ts";
+import type { NoteAct } from "../audit/note.ts";
+import { type AuditAction, byAccount } from "../domain/audit.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { ErasedEndpoint } from "../http/endpoint.ts";
 import { created, endpoint, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
@@ -15,6 +17,7 @@ export interface CredentialRouteDeps {
   apiKeys: ApiKeys;
   signingKeys: SigningKeys;
   hub: AccountHub;
+  noteAct: NoteAct;
 }
 
 const keysTag = "API keys";
@@ -26,7 +29,13 @@ const secretBody = ({ secret, earlierEndsAt }: ShownSecret) => ({
 });
 
 /** What authorises ingestion and what proves that a delivery is ours. */
-export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: CredentialRouteDeps): ErasedEndpoint[] {
+export function credentialRoutes(deps: CredentialRouteDeps): ErasedEndpoint[] {
+  const { accounts, apiKeys, signingKeys, hub, noteAct } = deps;
+
+  /** Before the answer, so that nothing is shown without a trace; where nothing can be written, reading still works. */
+  const noteShown = (action: AuditAction, { tenant, address }: { tenant: Tenant; address: string }) =>
+    noteAct({ ...byAccount(address), action }, tenant.id);
+
   return [
     endpoint(
       {
@@ -44,7 +53,11 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
           },
         },
       },
-      async ({ tenant }) => ok(await apiKeys.list(tenant)),
+      async (request) => {
+        const records = await apiKeys.list(request.tenant);
+        await noteShown("api_key.shown", request);
+        return ok(records);
+      },
     ),
 
     endpoint(
@@ -145,7 +158,11 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
           200: { description: "The secret.", schema: c.signingSecret, example: c.signingSecretExample },
         },
       },
-      async ({ tenant }) => ok(secretBody(await signingKeys.secret(tenant))),
+      async (request) => {
+        const secret = await signingKeys.secret(request.tenant);
+        await noteShown("signing_secret.shown", request);
+        return ok(secretBody(secret));
+      },
     ),
 
     endpoint(

@@ -13,8 +13,8 @@ export function auditRoutes({ store }: { store: Pick<Store, "audit"> }): ErasedE
         tag: "Accounts",
         summary: "List who did what with the account",
         description:
-          "Logins, failed logins, new keys and passwords, changes of webhooks, replays, and what the operator did; kept for a year. " +
-          "Logins, failed logins and replays of single events are counted by the hour.",
+          "Logins, failed logins, keys and secrets shown, new keys and passwords, changes of webhooks, replays, and what the operator did; kept for a year. " +
+          "Logins, failed logins, keys and secrets shown, and replays of single events are counted by the hour.",
         access: "session",
         query: m.auditQuery,
         responses: {

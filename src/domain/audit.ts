@@ -7,7 +7,8 @@ import type { Webhook, WebhookSettings } from "./webhook.ts";
  *
  * | Acts that are                                    | are                                                        |
  * |--------------------------------------------------|------------------------------------------------------------|
- * | logins, failed ones, replays of single events    | counted in one entry for an hour, action, actor and address |
+ * | logins, failed ones, replays of single events,   | counted in one entry for an hour, action, actor and address |
+ * | keys and secrets shown                           |                                                            |
  * | strangers', from many addresses in that hour     | counted in one entry without an address                    |
  * | all others                                       | an entry each                                              |
  *
@@ -20,6 +21,7 @@ export const auditActions = [
   "account.suspended",
   "account.viewed",
   "api_key.rotated",
+  "api_key.shown",
   "backup.started",
   "deliveries.resumed",
   "charges.resumed",
@@ -41,6 +43,7 @@ export const auditActions = [
   "replay.started",
   "signing_key.rotated",
   "signing_secret.rotated",
+  "signing_secret.shown",
   "webhook.enabled",
   "webhooks.changed",
 ] as const;
@@ -113,11 +116,13 @@ export const auditLimits = {
 } as const;
 
 const counted: readonly AuditAction[] = [
+  "api_key.shown",
   "event.replayed",
   "login",
   "login.failed",
   "operator.login",
   "operator.refused",
+  "signing_secret.shown",
 ];
 
 /** Whether it is counted together with recent acts of the same kind. */

@@ -47,9 +47,9 @@ scenarios("GET /v1/audit", world, {
         entry({ action: "signing_secret.rotated", detail: {} }),
         entry({ action: "api_key.rotated", detail: { key: any(String) } }),
         entry({ action: "webhooks.changed", detail: { added: ["https://receiver.example/hook"] } }),
-        entry({ action: "login", at: any(String), last_at: any(String) }),
+        entry({ action: "api_key.shown", at: any(String), last_at: any(String) }),
       ],
-      total: 6,
+      total: 7,
       total_is_exact: true,
     },
     never: () => ["s3cret", "whsec_", "svc_sk_"],
@@ -77,9 +77,28 @@ scenarios("GET /v1/audit", world, {
     status: 200,
     body: {
       entries: [entry({ action: "tier.set", by: "operator", address: null, detail: { tier: "pro" } })],
-      total: 7,
+      total: 8,
     },
   },
+});
+
+test("showing the API keys or the signing secret is counted by address", async () => {
+  const eve = await server().account();
+  const show = (what: string, address: string) =>
+    server().request("GET", `/v1/tenants/${what}`, { token: eve.jwt, headers: from(address) });
+  for (const what of ["api-keys", "signing-secret"])
+    for (const address of ["203.0.113.1", "203.0.113.2", "203.0.113.1"]) await show(what, address);
+  for (const action of ["api_key.shown", "signing_secret.shown"]) {
+    const { body } = await eve.get(`/v1/audit?action=${action}`);
+    const counts = body.entries.map(({ by, address, times }: Record<string, unknown>) => [by, address, times]);
+    expect([action, counts.slice(0, 2)]).toEqual([
+      action,
+      [
+        ["account", "203.0.113.2", 1],
+        ["account", "203.0.113.1", 2],
+      ],
+    ]);
+  }
 });
 
 test("failed logins are counted by address, with the address that the proxy names", async () => {

@@ -17,7 +17,7 @@ test("postrider audit lists who did what, and which user of the machine ran the 
   const [head, suspended = "", ...rest] = out.split("\n");
   expect(head).toMatch(/^at +account +action +by +address +detail$/);
   expect(suspended).toMatch(/account\.suspended +command of [\w.@-]+ +127\.0\.0\.1/);
-  expect(rest.join("\n")).toMatch(/account.created +account +127.0.0.1 +tier: free\n3 of 3\.$/);
+  expect(rest.join("\n")).toMatch(/account.created +account +127.0.0.1 +tier: free\n4 of 4\.$/);
 
   const json = await run("audit", "--action", "login", "--from", "1h", "--size", "1", "--json");
   expect(JSON.parse(json.out)).toMatchObject({ entries: [{ action: "login", tenant_id: ada.id }], total: 1 });

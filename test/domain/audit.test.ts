@@ -50,6 +50,7 @@ test("an entry about a long list is short", () => {
 test("what says in its detail what it changed is never counted with others: only the first would be told", () => {
   const by = { actor: "operator", via: null, address: null } as const;
   expect(auditActions.filter((action) => isCounted({ ...by, action }))).toEqual([
-    ...(["event.replayed", "login", "login.failed", "operator.login", "operator.refused"] as const),
+    ...(["api_key.shown", "event.replayed", "login", "login.failed", "operator.login", "operator.refused"] as const),
+    "signing_secret.shown",
   ]);
 });

@@ -8,6 +8,7 @@ const actions: Readonly<Record<AuditAction, true>> = {
   "account.suspended": true,
   "account.viewed": true,
   "api_key.rotated": true,
+  "api_key.shown": true,
   "backup.started": true,
   "deliveries.resumed": true,
   "charges.resumed": true,
@@ -29,6 +30,7 @@ const actions: Readonly<Record<AuditAction, true>> = {
   "replay.started": true,
   "signing_key.rotated": true,
   "signing_secret.rotated": true,
+  "signing_secret.shown": true,
   "webhook.enabled": true,
   "webhooks.changed": true,
 };
