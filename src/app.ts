@@ -407,7 +407,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...(sandbox ? sandboxRoutes({ sandbox }) : []),
     ...sessionRoutes({ store, sessions, login }),
     ...passwordResetRoutes({ resets }),
-    ...mailRoutes({ post: mail?.post ?? null, baseUrl: publicUrl }),
+    ...mailRoutes({ post: mail?.post ?? null, baseUrl: publicUrl, noteAct }),
     ...credentialRoutes({ accounts, apiKeys, signingKeys, hub, noteAct }),
     ...webhookRoutes({
       store,
@@ -462,7 +462,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...keyRoutes({ rotation: keyRotation, noteAct }),
     ...(payments ? chargeRoutes(store) : []),
     ...(deps.inForce ? configRoutes(deps.inForce) : []),
-    ...(deps.restart ? restartRoutes({ restart: deps.restart }) : []),
+    ...(deps.restart ? restartRoutes({ restart: deps.restart, noteAct }) : []),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),

@@ -166,8 +166,10 @@ export function backupRoutes({ backups, noteAct }: { backups: Backups; noteAct: 
           202: { description: "It has begun.", schema: begun, example: { under_way: "verify" } },
         },
       },
-      ({ params }) => {
-        backups.beginVerification(params.name);
+      async (request) => {
+        const { name } = request.params;
+        backups.beginVerification(name);
+        await noteAct({ ...operatorOrigin(request), action: "backup_verification.started", detail: { backup: name } });
         return accepted({ under_way: "verify" });
       },
     ),

@@ -1,3 +1,4 @@
+import type { NoteAct } from "../audit/note.ts";
 import { DomainError, unavailable } from "../domain/errors.ts";
 import { type ErasedEndpoint, endpoint, noContent } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
@@ -5,16 +6,18 @@ import { emailAddress } from "../http/fields.ts";
 import { jsonObject } from "../http/validation.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { newId } from "../lib/id.ts";
+import { operatorOrigin } from "../operator/origin.ts";
 import type { Post } from "./post.ts";
 
 export interface MailRouteDeps {
   /** Null: no SMTP server is set. */
   post: Post | null;
   baseUrl(): string;
+  noteAct: NoteAct;
 }
 
 /** What `postrider mail test` calls. */
-export function mailRoutes({ post, baseUrl }: MailRouteDeps): ErasedEndpoint[] {
+export function mailRoutes({ post, baseUrl, noteAct }: MailRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(
       {
@@ -38,7 +41,8 @@ export function mailRoutes({ post, baseUrl }: MailRouteDeps): ErasedEndpoint[] {
           ),
         },
       },
-      async ({ body: { to } }) => {
+      async (request) => {
+        const { to } = request.body;
         if (!post) throw new DomainError({ kind: "forbidden", code: "mail_off", message: notSet });
         const host = new URL(baseUrl()).host;
         const words = `Mail from ${host} works. This one was asked for with postrider mail test.`;
@@ -51,6 +55,7 @@ export function mailRoutes({ post, baseUrl }: MailRouteDeps): ErasedEndpoint[] {
             ...(["mail_failed", 60] as const),
           );
         }
+        await noteAct({ ...operatorOrigin(request), action: "mail.tested" });
         return noContent();
       },
     ),

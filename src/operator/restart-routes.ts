@@ -1,6 +1,8 @@
 import * as v from "valibot";
+import type { NoteAct } from "../audit/note.ts";
 import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
 import { failure } from "../http/error-models.ts";
+import { operatorOrigin } from "./origin.ts";
 
 /**
  * Starts a successor (`handover.ts`). Resolves once the successor is ready and this server begins to leave.
@@ -10,10 +12,11 @@ export type Restart = () => Promise<{ readonly pid: number; readonly version: st
 
 export interface RestartRouteDeps {
   restart: Restart;
+  noteAct: NoteAct;
 }
 
 /** What `postrider restart` calls. */
-export function restartRoutes({ restart }: RestartRouteDeps): ErasedEndpoint[] {
+export function restartRoutes({ restart, noteAct }: RestartRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(
       {
@@ -37,8 +40,10 @@ export function restartRoutes({ restart }: RestartRouteDeps): ErasedEndpoint[] {
           ),
         },
       },
-      async () => {
+      async (request) => {
         const successor = await restart();
+        const { version } = successor;
+        await noteAct({ ...operatorOrigin(request), action: "server.restarted", detail: { version } });
         return accepted(successor);
       },
     ),

@@ -42,6 +42,8 @@ describe("backups of a server, as its operator asks for them", () => {
       expect(after).toMatchObject({ latest: { kind: "verify", name: latest.name }, latest_backup: latest });
       const unknown = await again.request("POST", "/operator/backups/none/verify", { token });
       expect(unknown).toMatchObject({ status: 404, body: { code: "backup_not_found" } });
+      const noted = await again.request("GET", "/operator/audit?tenant=&action=backup_verification.started", { token });
+      expect(noted.body).toMatchObject({ entries: [{ by: "operator", detail: { backup: latest.name } }], total: 1 });
       expect(existsSync(join(server.dataDir, "backups.json"))).toBe(true);
     } finally {
       await again.stop();

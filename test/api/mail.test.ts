@@ -106,6 +106,8 @@ test("the operator tries it with postrider mail test, and sees what the SMTP ser
     status: 503,
     body: { code: "mail_failed", message: expect.stringMatching(/no such user.* Try: check the address/) },
   });
+  const noted = await server.request("GET", "/operator/audit?action=mail.tested", { token: server.operatorToken });
+  expect(noted.body).toMatchObject({ entries: [{ by: "operator", tenant_id: null }], total: 1 });
   smtp.refuse(null);
 });
 

@@ -53,11 +53,12 @@ function freePort(): number {
   return listener.port;
 }
 
-async function restart() {
+async function run(...argv: string[]) {
   const { io, out, err } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: folder } });
-  const code = await runCommand(["restart"], io);
+  const code = await runCommand(argv, io);
   return { code, out, err };
 }
+const restart = () => run("restart");
 
 /** Clients that ask without a pause, half of them on kept connections. */
 function createClients(port: number, options: RequestOptions, body: string) {
@@ -131,6 +132,9 @@ describe.skipIf(process.platform !== "linux")("a restart", () => {
     );
     expect(readServerFile(folder)?.pid).toBe(second);
     expect(await listed()).toMatchObject({ totalEvents });
+
+    const audit = await run("audit", "--action", "server.restarted");
+    expect(audit.out.join("\n")).toMatch(/server\.restarted +command of .+ version: \S+\n1 of 1\.$/);
   }, 60_000);
 
   test("outlives its successor: before it is ready, then, and when it serves alone", async () => {
