@@ -60,6 +60,7 @@ export function createServer(deps: ServerDeps): Server {
   const addressOf = createClientAddress(config.trustedProxies);
   const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const transportHeaders = transportHeadersOf(config);
+  const isSelling = config.payments.kind !== "off";
   let draining = false;
   /** To a listener with another certificate, for some seconds, and to a successor, for good. */
   let changesListener = false;
@@ -78,6 +79,7 @@ export function createServer(deps: ServerDeps): Server {
     log,
     onAnswer: metrics.answered,
     onRefusal: metrics.refused,
+    isSelling,
     monotonicMs: clock.monotonicMs,
   });
   const acceptLimit = createAcceptLimit({ pause: pause.reason(), monotonicMs: clock.monotonicMs });
@@ -87,7 +89,7 @@ export function createServer(deps: ServerDeps): Server {
     sealedPaths: [inboxPath],
     unknownPage,
     localMode: config.localMode,
-    isSelling: config.payments.kind !== "off",
+    isSelling,
     refuseCrossSite: createCrossSiteGuard({ publicUrl, port: () => api.server?.port }),
     log,
     publicUrl,

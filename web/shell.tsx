@@ -268,7 +268,13 @@ function Bars() {
       )}
       {standing === "pending_verification" && (
         <p class="bar">
-          <a href="/plan">Verify a card</a> to activate your plan.
+          {sells() ? (
+            <>
+              <a href="/plan">Verify a card</a> to activate your plan.
+            </>
+          ) : (
+            "Ask the operator of this server to activate your account."
+          )}
         </p>
       )}
     </>

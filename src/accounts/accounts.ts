@@ -84,7 +84,7 @@ export interface Accounts {
   /** @throws not_found `tenant_not_found` */
   find(tenantId: string): Promise<Tenant>;
   setTier(tenant: Tenant, tier: Tier, origin: Origin): Promise<Tenant>;
-  /** Sets the limits that are given; null resets one to what the plan includes. */
+  /** Sets the limits that are given; null resets one to what the tier includes. */
   setLimits(tenant: Tenant, limits: Partial<OwnLimits>, act: Act): Promise<Tenant>;
   /** Whether `changeEmail` may give it this address. @throws invalid `email_taken` */
   checkEmail(tenant: Tenant, email: string): Promise<void>;

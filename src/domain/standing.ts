@@ -77,6 +77,22 @@ export function refusalOfIngestion(tenant: Tenant): DomainError | null {
   return refusalOfWork(tenant);
 }
 
+/** By code, where nothing is sold. */
+const unsoldSentences: Readonly<Record<string, string>> = {
+  account_suspended: "The account is suspended; ask the operator of this server to resume it.",
+  card_not_verified: "The account is not active yet; ask the operator of this server to activate it.",
+  charge_outstanding: "The account cannot change its tier now; ask the operator of this server.",
+};
+
+/**
+ * The same refusal as a server says it that sells nothing. An account may have a card to verify, or a charge to pay, from a
+ * time when it did; what the usual sentence sends it to is 503 now.
+ */
+export function withoutSales(error: DomainError): DomainError {
+  const message = error.kind === "payment_required" ? unsoldSentences[error.code] : undefined;
+  return message === undefined ? error : new DomainError({ kind: error.kind, code: error.code, message });
+}
+
 /** Why an account may not move to a tier now (rules, section 12); null if it may. */
 export function refusalOfUpgrade(tenant: Tenant, tier: Tier): DomainError | null {
   if (tier === tenant.tier && tenant.enforcedTier !== tier) {

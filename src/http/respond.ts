@@ -1,4 +1,5 @@
 import { DomainError, requestAbandoned } from "../domain/errors.ts";
+import { withoutSales } from "../domain/standing.ts";
 import { stackOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { type Answers, type Chunks, chunksOfBytes, smallAnswerBytes } from "./answers.ts";
@@ -25,6 +26,8 @@ export interface ResponderDeps {
   onRefusal?(code: string): void;
   /** For the log. @default a clock that stands still */
   monotonicMs?(): number;
+  /** Whether the server takes payments. @default true */
+  isSelling?: boolean;
 }
 
 export interface IncomingCall {
@@ -50,7 +53,7 @@ interface Trace {
  */
 export function createResponder(deps: ResponderDeps) {
   const { authenticate, clientAddress, onForwarded, bodyRoom, answers, log, onAnswer, onRefusal } = deps;
-  const { monotonicMs = () => 0 } = deps;
+  const { monotonicMs = () => 0, isSelling = true } = deps;
   const nextRequestId = createRequestIds();
   /** With an API key: to look for the header takes 45 ns, and to ask for the address, which is done once, a microsecond. */
   let hasSeenForwarded = onForwarded === undefined;
@@ -71,7 +74,7 @@ export function createResponder(deps: ResponderDeps) {
         const { method, path } = endpoint;
         log.write("error", "request.failed", { requestId: trace.id, method, path, error: text });
       }
-      response = errorResponse(error, trace.id);
+      response = errorResponse(error instanceof DomainError && !isSelling ? withoutSales(error) : error, trace.id);
       onRefusal?.(trace.code);
     }
     onAnswer?.(endpoint, response.status);

@@ -15,7 +15,7 @@ export const largestLimits = {
   storage_bytes: 1e15,
 };
 
-const limit = (most: number) => limitWith(most, "or null for what the plan includes");
+const limit = (most: number) => limitWith(most, "or null for what its tier includes");
 
 function limitWith(most: number, otherwise: string) {
   const rule = `must be a whole number from 0 to ${most}, ${otherwise}`;
@@ -55,7 +55,7 @@ export const setLimitsExample = {
   ...{ retention_days: 30, retention_payloads_days: 7, storage_bytes: 5_000_000_000 },
 };
 
-/** Null: what the plan includes. */
+/** Null: what its tier includes. */
 export const shownLimits = v.object({
   events_per_month: v.nullable(limits.events_per_month),
   webhooks: v.nullable(limits.webhooks),

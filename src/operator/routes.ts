@@ -85,7 +85,7 @@ const detail = v.object({
   webhooks: v.number(),
   limits: v.pipe(
     shownLimits,
-    v.description("What the operator has set for this account. null: what its plan includes."),
+    v.description("What the operator has set for this account. null: what its tier includes."),
   ),
   refused_this_month: m.refusedThisMonth,
 });
@@ -245,7 +245,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         tag,
         summary: "Set the limits of an account",
         description:
-          "Whatever its plan includes, now and after an upgrade; null: what the plan includes. What is not named stays as it is. " +
+          "Whatever its tier includes, now and after an upgrade; null: what the tier includes. What is not named stays as it is. " +
           "Takes effect at once, on every server. Webhooks beyond a lower limit stay until the account replaces them.",
         access: "operator",
         params: path,
@@ -253,7 +253,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         bodyExample: setLimitsExample,
         responses: {
           200: { description: "The updated account.", schema: detail, example: exampleDetail },
-          400: invalidRequest("webhooks must be a whole number from 0 to 100, or null for what the plan includes."),
+          400: invalidRequest("webhooks must be a whole number from 0 to 100, or null for what its tier includes."),
           404: m.tenantNotFound,
         },
       },

@@ -420,7 +420,7 @@ describe("what is refused", () => {
       },
       status: 402,
       exact: true,
-      body: { message: expect.stringContaining("POST /v1/tenants/payment-method"), code: "card_not_verified" },
+      body: { message: expect.stringContaining("ask the operator of this server"), code: "card_not_verified" },
     },
     "an account that is suspended for payment": {
       section: "rules 4",

@@ -112,6 +112,10 @@ describe.each(Object.entries(causes))("an account suspended by %s", (cause, { st
     expect((await account.get(`/v1/${path}`)).status).toBe(200);
   });
 
+  test("where nothing is sold, is sent to the operator and to no card", async () => {
+    expect((await account.ingest({})).body.message).toMatch(/suspended.*; ask .*resume it\.$/);
+  });
+
   test("says so, and to the operator why", async () => {
     expect((await account.get("/v1/tenants/me")).body.status).toBe("suspended");
     const shown = await server().request("GET", `/v1/tenants/${account.id}/status`);
@@ -182,12 +186,12 @@ async function seedAccount(plan: Parameters<typeof seedTenant>[1]) {
 
 const twoHooks = [{ webhook_url: "https://example.com/1" }, { webhook_url: "https://example.com/2" }];
 
-test("an account made on a paid tier takes events only once its card is verified", async () => {
+test("an account made on a paid tier takes events only once it is active; where nothing is sold, no card is spoken of", async () => {
   const { id, as, ingest } = await seedAccount({ tier: "business", enforcedTier: null });
   const refused = await ingest();
   expect({ status: refused.status, body: refused.body }).toEqual({
     status: 402,
-    body: error("card_not_verified", /POST \/v1\/tenants\/payment-method/),
+    body: error("card_not_verified", /^The account is not active yet; ask the operator/),
   });
   expect((await server().request("GET", `/v1/tenants/${id}/status`)).body).toEqual({ status: "pending_verification" });
   expect((await as("GET", "/v1/tenants/me")).body).toEqual({
@@ -236,5 +240,5 @@ test("past due is shown to the account and not to the public, and stops upgrades
   expect((await as("GET", "/v1/tenants/me")).body.status).toBe("past_due");
   expect((await ingest()).status).toBe(202);
   const refused = await as("POST", "/v1/tenants/upgrade", { tier: "business" });
-  expect([refused.status, refused.body.code]).toEqual([402, "charge_outstanding"]);
+  expect([refused.status, refused.body]).toEqual([402, error("charge_outstanding", /; ask the operator/)]);
 });

@@ -42,7 +42,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
       await page.waitForURL(/\/pay\/sandbox\//);
       await page.goBack();
       await seeText(page, "Verify a card to activate your plan.");
-      await seeText(page, "None are accepted until you verify a card.");
+      await seeText(page, "None are accepted until your account is active.");
       await browser.inspect(page, "plan-pending");
       await follow(page, "Verify a card");
       await pay(page, "Good card");

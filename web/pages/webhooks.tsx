@@ -68,7 +68,7 @@ function Limit({ used }: { used: number }) {
   const who = account.value;
   if (!who) return null;
   const isPending = who.status === "pending_verification";
-  const plan = isPending ? " until the card is verified" : sells() ? ` on the ${who.tier} plan` : "";
+  const plan = isPending ? " until your account is active" : sells() ? ` on the ${who.tier} plan` : "";
   return (
     <p class="small soft">
       {used} of {who.enforced_webhooks}

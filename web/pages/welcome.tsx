@@ -29,11 +29,7 @@ export function WelcomePage() {
   return (
     <>
       <PageHead title="Send your first event" />
-      {isPending && (
-        <p class="notice warn welcome-notice">
-          Events are accepted once you verify a card. <a href="/plan">Verify a card</a>
-        </p>
-      )}
+      {isPending && <p class="notice warn welcome-notice">Events are accepted once your account is active.</p>}
       <Shown
         of={setUp}
         skeleton={

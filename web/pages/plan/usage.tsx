@@ -53,7 +53,7 @@ function Quota({ who }: { who: Account }) {
     return (
       <div>
         <p class="soft">Events this month</p>
-        <p>None are accepted until you verify a card.</p>
+        <p>None are accepted until your account is active.</p>
       </div>
     );
   }
