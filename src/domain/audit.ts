@@ -12,7 +12,8 @@ import type { Webhook, WebhookSettings } from "./webhook.ts";
  * | strangers', from many addresses in that hour     | counted in one entry without an address                    |
  * | all others                                       | an entry each                                              |
  *
- * The latest are kept, for a year: a stranger who guesses passwords only uses up strangers' places.
+ * The latest are kept, for a year. A stranger who guesses passwords only uses up strangers' places, and an account, whatever it
+ * does, none of the operator's.
  */
 export const auditActions = [
   "account.created",
@@ -112,6 +113,8 @@ export const auditLimits = {
   entries: 10_000,
   /** How many of them may be about strangers. */
   ofStrangers: 1_000,
+  /** How many of them may be the operator's; they make room for others only beyond that. */
+  ofOperator: 5_000,
   /** Strangers' addresses that are told apart in one window. */
   strangersAtOnce: 50,
   /** The same act within this time is counted in one entry. */

@@ -34,7 +34,13 @@ const backendIn = (dataDir: string): StoreBackend => ({
   name: "SQLite",
   async open(options) {
     const openAgain = async () => openSqliteStore({ dataDir, vault, ...options });
-    return { ...(await openAgain()), reopen: openAgain, count: async () => ({}), remove: async () => {} };
+    return {
+      ...(await openAgain()),
+      reopen: openAgain,
+      count: async () => ({}),
+      edit: async () => {},
+      remove: async () => {},
+    };
   },
 });
 

@@ -29,7 +29,12 @@ export const postgresBackend: StoreBackend = {
   async open(options) {
     const { url, remove } = await createStartedDatabase(options.clock.now());
     const openAgain = () => openPostgresStore({ url, durability: "waived", ...options });
-    return { ...(await openAgain()), reopen: openAgain, count: () => countRows(url), remove };
+    const edit = async (statement: string) => {
+      const sql = new SQL(url, { max: 1 });
+      await sql.unsafe(statement);
+      await sql.close();
+    };
+    return { ...(await openAgain()), reopen: openAgain, count: () => countRows(url), edit, remove };
   },
 };
 

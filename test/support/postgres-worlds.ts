@@ -26,7 +26,13 @@ export async function createPostgresWorlds(count: number): Promise<PostgresWorld
       name: "PostgreSQL",
       async open(options) {
         const open = () => openPostgresStore({ url, durability: "waived", ...options });
-        return { ...(await open()), reopen: open, count: async () => ({}), remove: async () => {} };
+        return {
+          ...(await open()),
+          reopen: open,
+          count: async () => ({}),
+          edit: async () => {},
+          remove: async () => {},
+        };
       },
     });
     worlds.push(world);

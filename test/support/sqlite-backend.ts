@@ -21,6 +21,11 @@ export const sqliteBackend: StoreBackend = {
       ...(await openAgain()),
       reopen: openAgain,
       count: async () => countRows(join(dataDir, databaseFile)),
+      edit: async (statement) => {
+        const client = new Database(join(dataDir, databaseFile));
+        client.run(statement);
+        client.close();
+      },
       remove: async () => rmSync(dataDir, { recursive: true }),
     };
   },

@@ -20,6 +20,8 @@ export interface StoreUnderTest extends OpenedStore {
   reopen(): Promise<OpenedStore>;
   /** How many of each kind of thing it holds, whoever they belong to and wherever they are stored. */
   count(): Promise<Readonly<Record<string, number>>>;
+  /** Changes what it holds without its knowledge, to fill a table that would take minutes. */
+  edit(statement: string): Promise<void>;
   /** Removes what is left of it, after it was closed. */
   remove(): Promise<void>;
 }

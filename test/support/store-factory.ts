@@ -151,6 +151,7 @@ export async function createWorld(backend: StoreBackend) {
     clock,
     growth,
     count: opened.count,
+    edit: opened.edit,
     get store() {
       return store;
     },

@@ -1,5 +1,5 @@
 import { and, count, desc, eq, getTableColumns, gte, lte } from "drizzle-orm";
-import { type Act, auditLimits, isCounted } from "../../domain/audit.ts";
+import { type Act, type AuditActor, auditLimits, isCounted } from "../../domain/audit.ts";
 import { type AuditVerbs, countedAudit, countedUpTo, toAuditEntry } from "../audit.ts";
 import { audit } from "./audit-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -13,10 +13,14 @@ const countAgainText = `update audit set times = times + $7::int, last_at = $5::
 const strangersOfLateText =
   "select count(*)::int as n from audit where actor = 'stranger' and tenant_id = $1 and at > $2::bigint";
 
-const trimTextTo = (condition: string) => `delete from audit where key = any(array(
-  select key from audit where ${condition} tenant_id = $1 order by at desc, key desc offset $2::int))`;
-const trimText = trimTextTo("");
-const trimStrangersText = trimTextTo("actor = 'stranger' and");
+const trimTextOf = (actor: AuditActor) => `delete from audit where key = any(array(
+  select key from audit where actor = '${actor}' and tenant_id = $1 order by at desc, key desc offset $2::int))`;
+const trimStrangersText = trimTextOf("stranger");
+const trimOperatorText = trimTextOf("operator");
+/** Counts in the index, and starts with the oldest: to tell whose each entry is takes a look at its row. */
+const trimText = `delete from audit where key = any(array(
+  select key from audit where tenant_id = $1 and actor <> 'operator' order by at, key
+  limit greatest(0, (select count(*) from audit where tenant_id = $1) - $2::int)))`;
 
 /**
  * Notes an act in the transaction that performs it. Two nodes that count the same act at the same time may make two entries.
@@ -40,6 +44,7 @@ export async function noteAct(tx: WriteTransaction, tenantId: string, act: Act, 
   const row = { tenantId, action, actor, via, address, times, at: now, lastAt: now };
   await tx.db.insert(audit).values({ ...row, detail: detail ? JSON.stringify(detail) : null });
   if (actor === "stranger") await tx.run(trimStrangersText, [tenantId, auditLimits.ofStrangers]);
+  if (actor === "operator") await tx.run(trimOperatorText, [tenantId, auditLimits.ofOperator]);
   await tx.run(trimText, [tenantId, auditLimits.entries]);
 }
 

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { type Act, auditLimits, isCounted } from "../../domain/audit.ts";
+import { type Act, type AuditActor, auditLimits, isCounted } from "../../domain/audit.ts";
 import type { WriteTransaction } from "./transaction.ts";
 
 /** Records acts in the transaction that performs them. */
@@ -21,13 +21,19 @@ export function createAuditLog(client: Database): AuditLog {
     `insert into audit (tenant_id, action, actor, via, address, times, at, last_at, detail)
      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)`,
   );
-  const trimTo = (condition: string) =>
+  const trimOf = (actor: AuditActor) =>
     client.prepare(
       `delete from audit where key in (
-         select key from audit where ${condition} tenant_id = ?1 order by at desc, key desc limit -1 offset ?2)`,
+         select key from audit where actor = '${actor}' and tenant_id = ?1 order by at desc, key desc limit -1 offset ?2)`,
     );
-  const trim = trimTo("");
-  const trimStrangers = trimTo("actor = 'stranger' and");
+  const trimStrangers = trimOf("stranger");
+  const trimOperator = trimOf("operator");
+  /** Counts in the index, and starts with the oldest: to tell whose each entry is takes a look at its row. */
+  const trim = client.prepare(
+    `delete from audit where key in (
+       select key from audit where tenant_id = ?1 and actor <> 'operator' order by at, key
+       limit max(0, (select count(*) from audit where tenant_id = ?1) - ?2))`,
+  );
 
   return {
     note(tx, tenantId, act, times = 1) {
@@ -43,6 +49,7 @@ export function createAuditLog(client: Database): AuditLog {
       }
       insert.run(tenantId, action, actor, via, address, times, tx.now, detail ? JSON.stringify(detail) : null);
       if (actor === "stranger") trimStrangers.run(tenantId, auditLimits.ofStrangers);
+      if (actor === "operator") trimOperator.run(tenantId, auditLimits.ofOperator);
       trim.run(tenantId, auditLimits.entries);
     },
   };

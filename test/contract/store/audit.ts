@@ -149,6 +149,35 @@ export function auditContract(backend: StoreBackend): void {
       expect(await actions({ action: "password.changed" })).toEqual(["password.changed"]);
     });
 
+    /** Entries of the account, older than any other, and each as old as its number says. */
+    const fillWith = (actor: "account" | "operator", entries: number) =>
+      world.edit(
+        `insert into audit (tenant_id, action, actor, times, at, last_at)
+           with recursive n(i) as (select 1 union all select i + 1 from n where i < ${entries})
+           select '${tenant.id}', 'webhooks.changed', '${actor}', 1, i, i from n`,
+      );
+    const oldest = async () => {
+      const { total } = await list();
+      return (await list({ offset: total - 2 })).entries.map(({ actor, at }) => `${actor} ${at}`);
+    };
+
+    test("an account that does a lot pushes out what it did itself, and nothing that the operator did", async () => {
+      await fillWith("operator", 1);
+      await fillWith("account", auditLimits.entries - 1);
+      await world.store.noteAct(tenant.id, newAct({ action: "webhooks.changed" }));
+      await world.store.noteAct(tenant.id, newAct({ action: "tier.set", actor: "operator" }));
+      expect((await list()).total).toBe(auditLimits.entries);
+      expect(await oldest()).toEqual(["account 3", "operator 1"]);
+    });
+
+    test("an operator who does a lot keeps half of the places, and leaves the account the others", async () => {
+      await fillWith("account", 1);
+      await fillWith("operator", auditLimits.ofOperator);
+      await world.store.noteAct(tenant.id, newAct({ action: "limits.set", actor: "operator" }));
+      expect((await list()).total).toBe(auditLimits.ofOperator + 1);
+      expect(await oldest()).toEqual(["operator 2", "account 1"]);
+    });
+
     test("of an account that is gone nothing more is noted; of one that is erased stays what the operator did", async () => {
       const operator = newAct({ action: "account.suspended", actor: "operator", via: "command of ada" });
       await world.store.noteAct(tenant.id, { ...operator, detail: { reason: "personal" } });

@@ -33,6 +33,7 @@ describeWithPostgres("payments at several nodes", () => {
         ...(await openNode(url, clock)),
         reopen: () => openNode(url, clock),
         count: async () => ({}),
+        edit: async () => {},
         async remove() {},
       }),
     });

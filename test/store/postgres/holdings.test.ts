@@ -24,7 +24,7 @@ describeWithPostgres("what a node owns and does not know of", () => {
       async open({ clock }) {
         const opened = await openPostgresStore({ url: proxy.url, durability: "waived", clock });
         opened.lease.onChange({ lost() {}, confirmed() {}, rescued() {}, unowned: tell });
-        return { ...opened, reopen: open, count: async () => ({}), remove: async () => {} };
+        return { ...opened, reopen: open, count: async () => ({}), edit: async () => {}, remove: async () => {} };
       },
     });
     postgres.cleanUpFirst(world.end);
