@@ -79,8 +79,8 @@ export function refusalOfIngestion(tenant: Tenant): DomainError | null {
 
 /** By code, where nothing is sold. */
 const unsoldSentences: Readonly<Record<string, string>> = {
-  account_suspended: "The account is suspended; ask the operator of this server to resume it.",
-  card_not_verified: "The account is not active yet; ask the operator of this server to activate it.",
+  account_suspended: "The account is suspended; ask the operator of this server.",
+  card_not_verified: "The account is not active yet; ask the operator of this server.",
   charge_outstanding: "The account cannot change its tier now; ask the operator of this server.",
 };
 
