@@ -23,7 +23,10 @@ export type ReplayStatus = "waiting" | "running" | "completed" | "cancelled";
  * What is absent leaves nothing out.
  */
 export interface ReplayFilter {
-  /** Id or URL of a webhook, which is then the only one to get the events. */
+  /**
+   * Id or URL of a webhook, which is then the only one to get the events: those that it has a record of and, with a failure,
+   * those that it has none of and that failed so for a webhook that is gone.
+   */
   readonly webhook?: string | undefined;
   /** The event's type, as it was given. */
   readonly type?: string | undefined;

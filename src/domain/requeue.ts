@@ -6,13 +6,15 @@ import { type FailureMove, movesOf } from "./failure-groups.ts";
 import type { Moment } from "./moment.ts";
 import type { ReplayKind } from "./replay.ts";
 import { type Counters, enterState, leaveState, moveState, type TenantState } from "./tenant-state.ts";
-import { isEnabled } from "./webhook.ts";
+import { isEnabled, type Webhook } from "./webhook.ts";
 
 /** A record of an event that is replayed. */
 export interface ReplayedRecord extends RecordNow {
   readonly key: number;
   /** Null: the event found no webhook, or none that takes its type. */
   readonly webhookKey: number | null;
+  /** Of that webhook, also if it is gone. */
+  readonly url: string | null;
   readonly attempts: number;
 }
 
@@ -40,6 +42,10 @@ export interface ReplayedEvent<Found extends ReplayedRecord = ReplayedRecord> {
  *
  *   FAILED, SKIPPED ──a record is added──▶ replaced: it makes room
  *      └──none is──▶ left as it is
+ *
+ * If the replay targets one kind of failure, a record is added only in place of one that failed so: for the webhook that the
+ * replay is for; otherwise for the same URL, registered again, or for all if the event had found no webhook. Nobody else gets
+ * what was not meant for them.
  *
  * A FAILED record of a webhook that is disabled, or no longer takes the type, is left as it is. So are all records of an
  * event whose payload was erased.
@@ -83,14 +89,20 @@ export function requeue<Found extends ReplayedRecord>(
   const isRegistered = ({ webhookKey }: ReplayedRecord) => webhooks.some(({ key }) => key === webhookKey);
   const isFor = (webhookKey: number | null) =>
     webhookKeys === null || (webhookKey !== null && webhookKeys.includes(webhookKey));
-  const isMeant = (record: Found) => isFor(record.webhookKey) && (failure === null || hasFailedSo(record, failure));
+  // Only then is what failed so elsewhere any business of the webhook that the replay is for.
+  const mayStandIn = failure !== null && webhooks.some(({ key }) => isFor(key) && !recordOf(key));
+  const isMeant = (record: Found) =>
+    (isFor(record.webhookKey) || (mayStandIn && !isRegistered(record))) &&
+    (failure === null || hasFailedSo(record, failure));
+  const mayReplace = ({ url }: Pick<Webhook, "url">, record: Found) =>
+    failure === null || webhookKeys !== null || record.webhookKey === null || record.url === url;
 
   const takers = webhooks.filter((webhook) => isEnabled(webhook) && takes(webhook.eventTypes, type));
   const stranded = records.filter((record) => record.state === "FAILED" && !isRegistered(record) && isMeant(record));
-  const mayAdd = failure === null || stranded.length > 0;
-  const meant = takers.filter(({ key }) => {
-    const record = recordOf(key);
-    return record ? isMeant(record) && !(kind === "failed" && record.state === "DELIVERED") : mayAdd && isFor(key);
+  const meant = takers.filter((webhook) => {
+    const record = recordOf(webhook.key);
+    if (record) return isMeant(record) && !(kind === "failed" && record.state === "DELIVERED");
+    return isFor(webhook.key) && (failure === null || stranded.some((each) => mayReplace(webhook, each)));
   });
   const receivers = payloadErased ? [] : meant;
   const newcomers = receivers.filter(({ key }) => !recordOf(key));
@@ -101,14 +113,18 @@ export function requeue<Found extends ReplayedRecord>(
   const superseded = restarted.flatMap(({ state, replayKey }) => (state === "PENDING" ? (replayKey ?? []) : []));
   const isRestarted = ({ key }: ReplayedRecord) => restarted.some((record) => record.key === key);
   const passedOver = records.filter((record) => record.state === "SKIPPED" && !isRestarted(record));
-  const replaced = newcomers.length > 0 ? [...stranded, ...passedOver] : [];
+  const replaced = [...stranded, ...passedOver].filter((record) =>
+    newcomers.some((webhook) => mayReplace(webhook, record)),
+  );
   const left = records.filter(
     (record) => record.state === "FAILED" && isMeant(record) && !isRestarted(record) && !replaced.includes(record),
   );
   // A record that replaces another stands in for it, even if the replay is cancelled: no event is left without one.
-  const [earlier] = replaced;
-  const returnsTo: RecordBefore = earlier ? inPlaceOf(earlier, moment) : { state: "NONE" };
-  const added = fanOut(newcomers, moment).map((record) => ({ ...record, returnsTo }));
+  const added = fanOut(newcomers, moment).map((record) => {
+    const earlier = replaced.find((each) => mayReplace(record.webhook, each));
+    const returnsTo: RecordBefore = earlier ? inPlaceOf(earlier, moment) : { state: "NONE" };
+    return { ...record, returnsTo };
+  });
 
   let counted = counters;
   for (const { state } of added) counted = enterState(counted, state);

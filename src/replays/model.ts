@@ -25,7 +25,7 @@ const filterFields = {
     v.pipe(
       text(2048),
       v.description(
-        "Id or URL of a registered webhook. Selects the events that have a record for it, and delivers them to it alone.",
+        "Id or URL of a registered webhook. Selects the events that have a record for it, and delivers them to it alone. With `code` or `status`, also those without a record for it that failed so for a webhook that was removed, or found none.",
       ),
     ),
   ),

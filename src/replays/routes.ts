@@ -25,7 +25,7 @@ const labelBytesOfOne = 1024;
 const tag = "Replays";
 
 const narrowing =
-  "`webhook`, `type`, `code`, `status`, `from` and `to` narrow the selection: an event is selected if one of its records matches all of them. With `code` or `status`, it goes only to the webhooks of the matching records.";
+  "`webhook`, `type`, `code`, `status`, `from` and `to` narrow the selection: an event is selected if one of its records matches all of them. With `code` or `status`, it goes only to the webhooks of the matching records. One that was removed is `skipped`, unless its URL was registered again or `webhook` names another.";
 
 export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
   const { store, limits } = deps;

@@ -372,6 +372,33 @@ describe("filters", () => {
     expect(out).not.toContain("secret");
   });
 
+  test("what failed for a webhook that was removed goes to the one that is named, as the hint says", async () => {
+    const { account } = await failing(2);
+    await account.setTier("business");
+    const [corrected, bystander] = [hooks.hook(200), hooks.hook(200)];
+    await register(account, bystander.url, corrected.url);
+    const webhooks: { id: string; url: string }[] = (await account.get("/v1/tenants/webhooks")).body;
+    const id = webhooks.find(({ url }) => url === corrected.url)?.id ?? "";
+    const first = await run(account, "replay failed --status 404");
+    expect(first).toMatchObject({ code: 1, out: expect.stringContaining("2 events; 0 delivered, 2 skipped") });
+    const hint = first.err.at(-1) ?? "";
+    expect(hint).toBe(
+      "What failed for a removed webhook goes to another only if you name it. Try: postrider replay failed --status 404 --webhook ID",
+    );
+    const line = hint.slice(hint.indexOf("replay failed")).replace("ID", id);
+    expect((await run(account, `${line} --preview`)).out).toBe("2 events match.");
+    expect(await run(account, line)).toMatchObject({ code: 0, out: summary("completed: 2 events; 2 delivered") });
+    expect([corrected.received.length, bystander.received.length]).toEqual([2, 0]);
+  });
+
+  test("the confirmation says that only the webhooks where they failed so get them", async () => {
+    const { account } = await failing(101);
+    const { questions } = await run(account, "replay all --status 404", { answers: ["n"] });
+    expect(questions).toEqual([
+      "This delivers 101 events again, to the webhooks where they failed so. Continue? [y/N] ",
+    ]);
+  });
+
   test("the confirmation names the webhook", async () => {
     const { account, hook } = await failing(101);
     const { questions } = await run(account, `replay failed --webhook ${hook.url}`, { answers: ["n"] });

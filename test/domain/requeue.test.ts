@@ -23,12 +23,13 @@ const counters: Counters = {
 
 /** A record for a webhook; its key says which, and null is that of an event that found none. */
 const recordOf = (
-  webhook: { key: number } | null,
+  webhook: { key: number; url: string } | null,
   state: DeliveryState,
   changes: Partial<ReplayedRecord> = {},
 ): ReplayedRecord => ({
   key: (webhook?.key ?? 0) * 100,
   webhookKey: webhook?.key ?? null,
+  url: webhook?.url ?? null,
   state,
   attempts: 1,
   attemptsInRun: 1,
@@ -232,9 +233,55 @@ describe("a replay of one failure alone", () => {
       [recordOf(null, "FAILED", { errorCode: "no_webhook", statusCode: null })],
       { added: [a.key, b.key, c.key], replaced: [0], webhookKeys: [a.key, b.key, c.key] },
     ],
+    [
+      "leaves out those that never had the event, whatever failed so for one that is gone",
+      { code: "http_status", status: null },
+      [recordOf(gone, "FAILED"), recordOf(a, "DELIVERED")],
+      { skipped: 1 },
+    ],
+    [
+      "goes to the URL that failed so before it was removed and registered again, and to no other",
+      { code: "http_status", status: null },
+      [recordOf(gone, "FAILED"), recordOf({ ...b, key: 8 }, "FAILED")],
+      { added: [b.key], replaced: [800], skipped: 1, webhookKeys: [b.key] },
+    ],
   ])("%s", (_, failure, records, expected) => {
     const { counters: _c, nextAttemptAt: _at, ...change } = replayed([a, b, c], records, "all", { failure });
     expect(change).toEqual({ ...nothing, ...expected });
+  });
+
+  const of404: FailureSelection = { code: "http_status", status: 404 };
+  test.each<[string, ReplayedRecord[], Partial<ReturnType<typeof replayed>>]>([
+    [
+      "what failed so for one that is gone",
+      [recordOf(gone, "FAILED"), recordOf(a, "DELIVERED")],
+      { added: [c.key], replaced: [900], webhookKeys: [c.key] },
+    ],
+    ["nothing that failed otherwise for one that is gone", [recordOf(gone, "FAILED", timedOut)], {}],
+    ["nothing that failed so for another that is registered", [recordOf(a, "FAILED")], {}],
+    ["nothing that it has acknowledged itself", [recordOf(gone, "FAILED"), recordOf(c, "DELIVERED")], {}],
+    [
+      "what it has failed so itself, and skips nothing of others",
+      [recordOf(gone, "FAILED"), recordOf(c, "FAILED")],
+      { restarted: [300], webhookKeys: [c.key] },
+    ],
+  ])("for one webhook sends it %s", (_, records, expected) => {
+    const options = { failure: of404, webhookKeys: [c.key] };
+    const { counters: _c, nextAttemptAt: _at, ...change } = replayed([a, b, c], records, "failed", options);
+    expect(change).toEqual({ ...nothing, ...expected });
+  });
+
+  test("returns a record to what it stands for, of several that it replaces, if it is cancelled", () => {
+    const [one, two] = [
+      recordOf({ ...a, key: 7 }, "FAILED"),
+      recordOf({ ...b, key: 8 }, "FAILED", { finishedAt: 600 }),
+    ];
+    const replaying = { kind: "failed", webhookKeys: null, failure: of404 } as const;
+    const event = { type: null, payloadErased: false, records: [one, two] };
+    expect(requeue({ webhooks: [a, b], counters }, event, replaying, moment).added).toMatchObject([
+      { webhook: a, returnsTo: beforeRun(one, moment) },
+      { webhook: b, returnsTo: beforeRun(two, moment) },
+    ]);
   });
 });
 

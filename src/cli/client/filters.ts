@@ -44,13 +44,14 @@ export const filters: readonly Filter[] = [
     choices: Object.keys(failureCodes),
     doc: "Deliveries that failed for this reason, or wait for a retry after it: timeout, http_status, connection_refused, …",
     docOfReplays:
-      "What failed for this reason (timeout, http_status, connection_refused, …), for the webhooks where it did.",
+      "What failed for this reason (timeout, http_status, connection_refused, …), for the webhooks where it did. --webhook names the one that gets what failed so for a removed one.",
   },
   {
     field: "status",
     value: "N",
     doc: "Deliveries whose latest attempt failed with this status, such as 503.",
-    docOfReplays: "What failed with this status, such as 503, for the webhooks where it did.",
+    docOfReplays:
+      "What failed with this status, such as 503, for the webhooks where it did. --webhook names the one that gets what failed so for a removed one.",
     read: wholeNumberOr,
   },
   {

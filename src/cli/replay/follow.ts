@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { shellWord } from "../../lib/shell-word.ts";
 import type { Account } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
 import type { Call } from "../client/call.ts";
@@ -9,6 +10,7 @@ import { idInPath } from "../id-in-path.ts";
 import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createStyle } from "../style.ts";
+import { plainText } from "../table.ts";
 import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf } from "./progress.ts";
 
 const firstPauseMs = 200;
@@ -30,14 +32,28 @@ export async function readReplay(id: string, call: Call, account: Pick<Account, 
   throw refusalOf(account, reply, reply.status === 404 ? "postrider replay list" : undefined);
 }
 
-/** Names the disabled webhooks, which get nothing from a replay, if that may be why deliveries were skipped. */
-export async function disabledHints(
-  { skipped, payloadsErased = 0 }: ReplayRow,
+/** What may be why deliveries were skipped: webhooks that are disabled, or gone. */
+export async function skippedHints(
+  replay: ReplayRow,
   account: Pick<Account, "call" | "url">,
 ): Promise<readonly string[]> {
+  const { skipped, payloadsErased = 0 } = replay;
   if (skipped === 0 || payloadsErased > 0) return [];
   const disabled = (await readWebhookSettings(account)).webhooks.filter(({ state }) => state === "disabled");
-  return disabled.map(({ id }) => `Webhook ${id} is disabled. Try: postrider webhooks enable ${id}`);
+  return [
+    ...disabled.map(({ id }) => `Webhook ${id} is disabled. Try: postrider webhooks enable ${id}`),
+    ...removedHint(replay),
+  ];
+}
+
+/** A replay of one failure sends what failed for a webhook that is gone only to one that it names. */
+function removedHint({ kind, filter = {} }: ReplayRow): readonly string[] {
+  const { webhook, code, status } = filter;
+  const isCommand = kind === "failed" || kind === "all";
+  if (!isCommand || webhook !== undefined || (code === undefined && status === undefined)) return [];
+  const flags = Object.entries(filter).map(([name, value]) => `--${name} ${shellWord(plainText(String(value)))}`);
+  const command = ["postrider replay", kind, ...flags, "--webhook ID"].join(" ");
+  return [`What failed for a removed webhook goes to another only if you name it. Try: ${command}`];
 }
 
 /**
@@ -59,7 +75,7 @@ export async function followReplay(id: string, account: Account, { io, clock, js
         io.progress("");
         print(latest);
         if (replay.failed > 0) io.err("To see why some failed: postrider events list --state failed");
-        for (const hint of await disabledHints(replay, account)) io.err(hint);
+        for (const hint of await skippedHints(replay, account)) io.err(hint);
         if (replay.superseded > 0) io.err("To see how the later replay is doing: postrider replay list");
         return hasSucceeded(replay) ? exitCode.ok : exitCode.failed;
       }

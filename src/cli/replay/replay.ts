@@ -9,7 +9,7 @@ import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
-import { disabledHints, followReplay, pathOf, readReplay } from "./follow.ts";
+import { followReplay, pathOf, readReplay, skippedHints } from "./follow.ts";
 import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
 import { bulkFlags, readStartOptions, replay, type Selection, singleFlags } from "./start.ts";
 
@@ -118,7 +118,7 @@ const questions: readonly Question[] = [
       if (flags.has("--follow")) return followReplay(id, account, { io, clock: systemClock, json });
       const { text, json: found } = await readReplay(id, account.call, account);
       io.out(json ? text : replayPairs(found as ReplayRow, io));
-      for (const hint of await disabledHints(found as ReplayRow, account)) io.err(hint);
+      for (const hint of await skippedHints(found as ReplayRow, account)) io.err(hint);
       return exitCode.ok;
     },
   },

@@ -143,11 +143,15 @@ async function countSelected({ kind, fields }: Selection, account: Account): Pro
   return { payloadsErased: 0, ...(reply.json as Pick<Preview, "selected"> & Partial<Preview>), text: reply.text };
 }
 
+function receiverWords(kind: Selection["kind"], { webhook, code, status }: Filtering): string {
+  if (webhook !== undefined) return `to ${webhookWords(String(webhook))} alone`;
+  if (code !== undefined || status !== undefined) return "to the webhooks where they failed so";
+  return kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
+}
+
 /** @throws StartupError when nobody can be asked */
 async function isConfirmed(selected: number, { kind, fields }: Selection, io: Io): Promise<boolean> {
-  const all = kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
-  const receivers = fields.webhook === undefined ? all : `to ${webhookWords(String(fields.webhook))} alone`;
-  const question = `This delivers ${counted(selected, "event")} again, ${receivers}. Continue? [y/N] `;
+  const question = `This delivers ${counted(selected, "event")} again, ${receiverWords(kind, fields)}. Continue? [y/N] `;
   const answer = await confirm(question, io);
   if (answer !== null) return answer;
   throw new StartupError(

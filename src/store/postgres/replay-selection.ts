@@ -25,14 +25,35 @@ interface Narrowing {
 }
 
 /** @param before number of the last parameter that precedes those of the filter */
-function conditionsOf({ byWebhook, byType, byCode, byStatus }: Selecting, before: number): string {
+function conditionsOf(
+  { byWebhook, byType, byCode, byStatus }: Selecting,
+  before: number,
+  table: "pending" | "delivery",
+): string {
   let last = before;
   let text = "";
-  if (byWebhook) text += ` and webhook_key = any($${++last}::bigint[])`;
+  if (byWebhook) {
+    const keys = `$${++last}::bigint[]`;
+    const isOwn = `webhook_key = any(${keys})`;
+    text += byCode && table === "delivery" ? ` and (${isOwn} or ${isStrandedFor(keys)})` : ` and ${isOwn}`;
+  }
   if (byType) text += ` and type_hash = $${++last}::bigint`;
   if (byCode) text += ` and error_code = $${++last}::text`;
   if (byStatus) text += ` and status_code = $${++last}::int`;
   return text;
+}
+
+/**
+ * Whether a record in history that has a code failed for a webhook that is gone, or found none, and the webhook with these keys
+ * has no record of the event (`requeue.ts`). Each "offset 0" keeps the planner from joining whole tables.
+ */
+function isStrandedFor(keys: string): string {
+  const isRegistered = (webhookKey: string) => `exists (select 1 from webhook
+    where webhook.tenant_key = $1::bigint and webhook.key = ${webhookKey} and webhook.removed_at is null offset 0)`;
+  const hasOwn = (table: "pending" | "delivery") => `exists (select 1 from ${table} own
+    where own.tenant_key = $1::bigint and own.event_seq = delivery.event_seq and own.webhook_key = any(${keys})
+      and ${isRegistered("own.webhook_key")} offset 0)`;
+  return `(not ${isRegistered("delivery.webhook_key")} and not ${hasOwn("pending")} and not ${hasOwn("delivery")})`;
 }
 
 /**
@@ -47,18 +68,21 @@ export function nextEventsText(which: Selecting): string {
       where tenant_key = $1::bigint and event_seq > $2::bigint and event_seq <= $3::bigint${more}
       order by event_seq limit $4::int`;
   if (which.isOfFailed) {
-    const failed = strand("delivery", `${hasFailed(which)} and finished_at <= $5::bigint${conditionsOf(which, 5)}`);
+    const failed = strand(
+      "delivery",
+      `${hasFailed(which)} and finished_at <= $5::bigint${conditionsOf(which, 5, "delivery")}`,
+    );
     return `select seq::float8 as seq from (${failed}) of_failed order by seq`;
   }
-  const more = conditionsOf(which, 4);
+  const both = (["pending", "delivery"] as const).map((table) => `(${strand(table, conditionsOf(which, 4, table))})`);
   return `select seq::float8 as seq from (
-    (${strand("pending", more)}) union (${strand("delivery", more)})) of_both order by seq limit $4::int`;
+    ${both.join(" union ")}) of_both order by seq limit $4::int`;
 }
 
 /** How many there are in all, and when the last of the failed ones failed, by any node's clock. */
 export function countSelectedText(which: Selecting): string {
   const strand = (table: "pending" | "delivery", columns: string, more: string) => `select ${columns} from ${table}
-      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3)}`;
+      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3, table)}`;
   if (which.isOfFailed) {
     const columns = `count(distinct event_seq)::int as n, max(finished_at)::float8 as "lastFailedAt"`;
     return strand("delivery", columns, hasFailed(which));
@@ -70,7 +94,7 @@ export function countSelectedText(which: Selecting): string {
 /** How many of them no longer have a payload. */
 export function countErasedText(which: Selecting): string {
   const strand = (table: "pending" | "delivery", more: string) => `select event_seq as seq from ${table}
-      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3)}`;
+      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3, table)}`;
   const selected = which.isOfFailed
     ? `select distinct seq from (${strand("delivery", hasFailed(which))}) of_failed`
     : `${strand("pending", "")} union ${strand("delivery", "")}`;

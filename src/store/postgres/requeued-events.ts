@@ -172,7 +172,8 @@ async function lockLinesOf(
 
 type RecordRow = Omit<FoundRecord, "state" | "before"> & { readonly state: number; readonly before: string | null };
 
-const recordColumns = `key::float8 as key, event_seq::float8 as "eventSeq", webhook_key::float8 as "webhookKey", attempts,
+const recordColumns = `key::float8 as key, event_seq::float8 as "eventSeq", webhook_key::float8 as "webhookKey",
+  (select url from webhook where webhook.tenant_key = $1::bigint and webhook.key = webhook_key) as url, attempts,
   replay_key::float8 as "replayKey", type_hash::float8 as "typeHash", attempts_in_run as "attemptsInRun",
   error_reason as "errorReason", error_code as "errorCode", status_code as "statusCode",
   failure_key::float8 as "failureKey"`;

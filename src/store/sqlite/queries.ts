@@ -16,6 +16,7 @@ import { queueDepth } from "./queue-depth.ts";
 import type { RecordPlace } from "./record-steps.ts";
 import * as t from "./schema.ts";
 import { searchSlice } from "./search-slice.ts";
+import { isStrandedFor } from "./stranded.ts";
 import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
 
 /**
@@ -43,6 +44,8 @@ export interface RecordFilter {
   state?: number;
   /** Keys of webhooks; an empty list selects nothing. */
   webhookKeys?: number[];
+  /** Also what these webhooks may take from one that is gone (`stranded.ts`). */
+  withStranded?: boolean;
   typeHash?: number;
   failure?: FailureSelection;
   replayKey?: number;
@@ -61,6 +64,14 @@ export const stateNumber: Record<DeliveryState, number> = {
   SKIPPED: t.stateSkipped,
 };
 
+/** @param keys JSON */
+function isOfWebhooks(keys: string, withStranded: boolean): SQL {
+  const isOwn = sql`${t.delivery.webhookKey} in (select value from json_each(${keys}))`;
+  if (!withStranded) return isOwn;
+  const [before = "", after = ""] = isStrandedFor("?").split("?");
+  return sql`(${isOwn} or ${sql.raw(before)}${keys}${sql.raw(after)})`;
+}
+
 export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
   function matching(filter: RecordFilter): SQL | undefined {
     // A replay has fewer records than any state does, which the planner would not know without statistics.
@@ -78,7 +89,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       filter.failure?.status ? eq(t.delivery.statusCode, filter.failure.status) : undefined,
       filter.webhookKeys === undefined
         ? undefined
-        : sql`${t.delivery.webhookKey} in (select value from json_each(${JSON.stringify(filter.webhookKeys)}))`,
+        : isOfWebhooks(JSON.stringify(filter.webhookKeys), filter.withStranded ?? false),
     );
   }
 

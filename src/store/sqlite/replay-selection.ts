@@ -6,6 +6,7 @@ import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { stateNumber } from "./queries.ts";
 import type { ReplayRow } from "./replay-rows.ts";
+import { isStrandedFor } from "./stranded.ts";
 
 /** How many records one transaction checks against a filter: 5 ms if they have to be looked up. */
 const lookedAtOnce = 2_000;
@@ -53,7 +54,8 @@ export function createReplaySelection({ client, reader }: Connection) {
     client.prepare<{ seq: number }, SelectionValues>(
       `select distinct event_seq as seq from delivery indexed by ${index}
        where tenant_key = ?1 and filed = 1 ${condition} and event_seq > ?2 and event_seq <= ?3
-         and (?5 is null or webhook_key in (select value from json_each(?5))) and (?6 is null or type_hash = ?6)
+         and (?5 is null or webhook_key in (select value from json_each(?5)) or ?8 is not null and ${isStrandedFor("?5")})
+         and (?6 is null or type_hash = ?6)
          and (?7 = ${ever} or state = 2 and finished_at <= ?7) and (?8 is null or error_code = ?8)
          and (?9 is null or status_code = ?9)
        order by event_seq limit ?4`,
@@ -95,7 +97,7 @@ export function createReplaySelection({ client, reader }: Connection) {
       ...(replay.kind === "failed" && { state: stateNumber.FAILED }),
       ...(webhookKeys && { webhookKeys }),
       ...(typeHash !== null && { typeHash }),
-      ...(failure && { failure }),
+      ...(failure && { failure, withStranded: true }),
     };
   }
 

@@ -195,6 +195,79 @@ export function replayFiltersContract(backend: StoreBackend): void {
         expect(await waiting(tenant, ids)).toEqual(["0 a", "0 b", "1 a", "1 b"]);
       });
 
+      const c = "https://c.example/hook";
+      const d = "https://d.example/hook";
+      /**
+       * The first webhook has failed three events, the second one has acknowledged them, but failed the last. Then two are
+       * added and the first is removed. The fourth event is later, and the two have failed it.
+       */
+      async function corrected() {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const ids = [
+          await event(tenant, null, "failed", "delivered"),
+          await event(tenant, null, "failed", "delivered"),
+          await event(tenant, null, "failed", "failed"),
+        ];
+        await world.setUrls(tenant, b, c, d);
+        ids.push(await event(tenant, null, "delivered", "failed", "failed"));
+        return { tenant, ids };
+      }
+
+      const ofRemoved: [string, ReplayFilter, { selected: number; queued: number; skipped: number }, string[]][] = [
+        ["goes to nobody else", { status: 503 }, { selected: 4, queued: 3, skipped: 3 }, ["2 b", "3 c", "3 d"]],
+        [
+          "goes to the one that it is replayed for",
+          { status: 503, webhook: c },
+          { selected: 4, queued: 4, skipped: 0 },
+          ["0 c", "1 c", "2 c", "3 c"],
+        ],
+        [
+          "does not go to one that has a record of the event",
+          { status: 503, webhook: b },
+          { selected: 1, queued: 1, skipped: 0 },
+          ["2 b"],
+        ],
+        [
+          "is no reason to send other failures",
+          { status: 500, webhook: c },
+          { selected: 0, queued: 0, skipped: 0 },
+          [],
+        ],
+        ["is none without the failure", { webhook: c }, { selected: 1, queued: 1, skipped: 0 }, ["3 c"]],
+      ];
+      test.each(ofRemoved)("of a webhook that is gone %s", async (_, filter, numbers, expected) => {
+        const { tenant, ids } = await corrected();
+        const asked = { kind: "failed", filter } as const;
+        expect(await world.store.previewReplay(tenant.key, asked)).toMatchObject({ selected: numbers.selected });
+        await world.startReplay(tenant, "failed", asked);
+        expect((await world.queueAll(2)).at(-1)).toMatchObject(numbers);
+        const waiting: string[] = [];
+        for (const [i, id] of ids.entries()) {
+          const pending = (await world.records(tenant, id)).filter((record) => record.startsWith("PENDING"));
+          waiting.push(...pending.map((record) => `${i} ${record.slice("PENDING https://".length)[0]}`));
+        }
+        expect(waiting).toEqual(expected);
+      });
+
+      test("of no webhook goes to the one that it is replayed for", async () => {
+        const tenant = await world.tenant();
+        const ids = [await event(tenant, null)];
+        await world.setUrls(tenant, a, b);
+        const filter = { code: "no_webhook", webhook: b } as const;
+        expect(await world.startReplay(tenant, "all", { filter })).toMatchObject({ selected: 1 });
+        await world.queueAll();
+        expect(await waiting(tenant, ids)).toEqual(["0 b"]);
+      });
+
+      test("of a URL that was removed and registered again goes to it", async () => {
+        const { tenant, ids } = await history();
+        await world.setUrls(tenant, a);
+        await world.setUrls(tenant, a, b);
+        await world.startReplay(tenant, "failed", { filter: { status: 503 } });
+        expect((await world.queueAll()).at(-1)).toMatchObject({ selected: 5, queued: 7, skipped: 0 });
+        expect(await waiting(tenant, ids)).toEqual(["0 a", "1 a", "1 b", "2 a", "3 a", "3 b", "4 a"]);
+      });
+
       test("may be that of a record that waits", async () => {
         const tenant = await world.tenant({ urls: [a, b] });
         const ids = [await event(tenant, null, "retry", "delivered")];

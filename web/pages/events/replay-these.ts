@@ -170,11 +170,12 @@ export function againInWords(records: readonly ListedRecord[], webhooks: readonl
 export function targetInWords(kind: "failed" | "all", filter: Filter, webhooks: readonly Webhook[]): string {
   if (filter.webhook !== "") return `to ${webhookInWords(filter.webhook, webhooks)}`;
   const names = webhooks.filter(isEnabled).map(({ id }) => webhookInWords(id, webhooks));
-  // The enabled one may have acknowledged what failed for another.
-  if (names.length === 1 && (kind === "all" || webhooks.length === 1)) return `to ${names[0]}`;
+  // Even if only one is registered by now: what failed for one that was removed does not go to it.
   if (`${filter.code}${filter.status}` !== "") {
     return `to the webhooks where they failed like this${kind === "failed" ? ", or wait for a retry after it" : ""}`;
   }
+  // The enabled one may have acknowledged what failed for another.
+  if (names.length === 1 && (kind === "all" || webhooks.length === 1)) return `to ${names[0]}`;
   if (kind === "failed") return toUnacknowledged;
   if (names.length > 3) return `to all ${names.length} webhooks`;
   return `to ${namesInWords(names)}`;

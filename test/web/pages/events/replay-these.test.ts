@@ -237,6 +237,7 @@ test.each<[string, Partial<Filter>, "failed" | "all", string[]]>([
     "failed",
     ["Shop", "Books"],
   ],
+  ["to the webhooks where they failed like this", { status: "404" }, "all", ["Shop"]],
   ["to Shop", { state: "failed" }, "failed", ["Shop"]],
   ["to Shop", {}, "all", ["Shop"]],
   ["to Shop", {}, "all", ["Shop", "Books, disabled"]],
