@@ -47,7 +47,8 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
           "Messages are `event.accepted`, `delivery.attempted`, `delivery.finished`, `replay.progressed`, " +
           "`webhook.changed` and `account.changed`; each has an `id` and one line of JSON without payloads. `Last-Event-ID` resumes after the " +
           "message it names. If that is too old, or the reader was too slow, a `resync` message says that some messages are " +
-          "missing: fetch the lists again. Failures have their `errorCode`, as in attempts and records. `replay.progressed` " +
+          "missing: fetch the lists again. `delivery.finished` follows the last attempt of a delivery; what fails without one, because its " +
+          "webhook is missing, removed or disabled, is only in the lists. Failures have their `errorCode`, as in attempts and records. `replay.progressed` " +
           "names the events that were just queued, if any, in `eventIds`. `webhook.changed` shows a webhook that began to fail, recovered, " +
           "was disabled or was enabled. The stream opens with an `id` alone, so that you " +
           "can resume from before the first message. A comment is sent every 15 seconds. The stream ends with the session.",

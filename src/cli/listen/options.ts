@@ -51,7 +51,7 @@ export const listenFlags: readonly Flag[] = [
     name: "--events",
     value: "LIST",
     choices: Object.keys(kindsOf),
-    doc: "What to forward, comma-separated: `accepted` (every new event, the default), `replayed` (every event that a replay delivers again), `delivered`, `failed`, or `finished` for both outcomes of a delivery.",
+    doc: "What to forward, comma-separated: `accepted` (every new event, the default), `replayed` (every event that a replay delivers again), `delivered`, `failed`, or `finished` for both outcomes of a delivery's last attempt. What fails without an attempt, because its webhook is missing, removed or disabled, is only in `postrider events list`.",
   },
   {
     name: "--since",
