@@ -81,7 +81,7 @@ import { createOperatorToken } from "./operator/token.ts";
 import type { Reception } from "./reception.ts";
 import { replayRoutes } from "./replays/routes.ts";
 import { sealedContexts } from "./sealed-contexts.ts";
-import { asOthersHave, deriveSecret, outlivingSecrets, type Secrets } from "./secrets.ts";
+import { asOthersHave, deriveSecret, outlivingSecrets, type Secrets, sharedSecretsOf } from "./secrets.ts";
 import { createServer } from "./server.ts";
 import { createServerAddress } from "./server-address.ts";
 import type { SettingInForce } from "./settings-in-force.ts";
@@ -522,6 +522,13 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     const shared = asOthersHave(secrets, secretFor);
     const isAsMade = shared.sessionSecret === secrets.sessionSecret && shared.operatorToken === secrets.operatorToken;
     if (!isAsMade) home.shareSecrets(shared);
+    // An operator token of its own is what a server has after a rotation, and the command has said so.
+    if (shared.sessionSecret !== sharedSecretsOf(secretFor).sessionSecret) {
+      warn(
+        "The session-secret in the data directory is not the one that servers without such a file use, so a session on one may " +
+          "not be valid on the others. Try: remove the file and restart the server; the sessions that it signed end.",
+      );
+    }
     return shared;
   }
 

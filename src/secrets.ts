@@ -63,6 +63,22 @@ export function outlivingSecrets(masterKey: Uint8Array, isShared: boolean): Read
 }
 
 /**
+ * The secrets of a server whose data moves to a database that others will share, as `outlivingSecrets`: all of them then have
+ * these, and what they authenticated stays valid. One that somebody wrote in a form of their own cannot be passed on so.
+ */
+export function movingSecrets({ sessionSecret, operatorToken }: Pick<Secrets, "sessionSecret" | "operatorToken">) {
+  const session = /^[0-9a-f]{64}$/.test(sessionSecret) ? sessionSecret : null;
+  const digits = operatorToken.slice(-operatorTokenDigits);
+  const operator = /^[0-9a-f]+$/.test(digits) && operatorTokenFrom(digits) === operatorToken ? digits : null;
+  const moving: Readonly<Record<string, string>> = {
+    ...(session !== null && { [sharedPurposes.sessionSecret]: session }),
+    ...(operator !== null && { [sharedPurposes.operatorToken]: operator }),
+  };
+  const staying = [...(session === null ? [sessionSecretFile] : []), ...(operator === null ? [operatorTokenFile] : [])];
+  return { moving, staying };
+}
+
+/**
  * The secrets of a server that shares its database, if the master key has been replaced since the others made theirs:
  * what it has made from its own key gives way to what follows from the first one.
  */

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { secretsBetween } from "../src/data-dir-copy.ts";
-import { asOthersHave, deriveSecret, outlivingSecrets, sharedSecretsFrom } from "../src/secrets.ts";
+import { asOthersHave, deriveSecret, movingSecrets, outlivingSecrets, sharedSecretsFrom } from "../src/secrets.ts";
 
 const [first, second] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
 
@@ -16,6 +16,24 @@ test("a server that joins after the master key was replaced has the secrets of t
   expect(asOthersHave(made, secretFor)).toEqual(sharedSecretsFrom(first));
   const given = { masterKey: second, sessionSecret: "from a file", operatorToken: "rotated" };
   expect(asOthersHave(given, secretFor)).toEqual({ sessionSecret: "from a file", operatorToken: "rotated" });
+});
+
+test("a server that joins after a move has the secrets of the one whose data was moved", () => {
+  const own = { sessionSecret: "0123456789abcdef".repeat(4), operatorToken: `svc_op_${"456789abcdef".repeat(4)}` };
+  const { moving, staying } = movingSecrets(own);
+  expect(staying).toEqual([]);
+  const joining = { masterKey: first, ...sharedSecretsFrom(first) };
+  expect(asOthersHave(joining, (purpose) => Buffer.from(moving[purpose] ?? "", "hex"))).toEqual(own);
+});
+
+test.each([
+  ["a word", "session-secret", { sessionSecret: "a word", operatorToken: `svc_op_${"0".repeat(48)}` }],
+  ["another form", "operator-token", { sessionSecret: "0".repeat(64), operatorToken: "0".repeat(48) }],
+  ["too short", "operator-token", { sessionSecret: "0".repeat(64), operatorToken: "svc_op_00" }],
+])("a move cannot pass on a secret that somebody wrote: %s", (_, name, own) => {
+  const { moving, staying } = movingSecrets(own);
+  expect(staying).toEqual([name]);
+  expect(Object.keys(moving)).toHaveLength(1);
 });
 
 const file = (name: string, text: string) => ({ name, contents: Buffer.from(text) });

@@ -4,6 +4,7 @@ import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
 import { StartupError, UsageError } from "../domain/errors.ts";
 import { systemClock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
+import { movingSecrets } from "../secrets.ts";
 import { type MoveProgress, type MoveSummary, moveToPostgres, moveToSqlite } from "../store/move/move.ts";
 import type { Flag } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag, noSnapshotFlag } from "./command.ts";
@@ -60,10 +61,12 @@ it).`,
             "Try: start one without POSTRIDER_DATABASE_URL, stop it, and move then.",
         );
       }
+      const { moving, staying } = movingSecrets(dataDir.secrets);
       const summary = await (isBack ? moveToSqlite : moveToPostgres)({
         dataDir: dataDir.path,
         url,
         masterKey: dataDir.secrets.masterKey,
+        movingSecrets: moving,
         clock: systemClock,
         signal: ended.signal,
         checkpoints,
@@ -76,6 +79,12 @@ it).`,
       if (summary === null) {
         io.err("The move was stopped. Try: run the same command again to continue.");
         return signalExitCode[signal];
+      }
+      if (!isBack && staying.length > 0) {
+        io.err(
+          `Postrider did not generate ${staying.join(" and ")}, so other servers will not have the same. ` +
+            "Try: copy it to the data directory of each before its first start.",
+        );
       }
       io.out(flags.has("--json") ? JSON.stringify({ moved: true, ...summary }) : report(summary, isBack, dataDir.path));
       return exitCode.ok;
@@ -105,7 +114,7 @@ function placeFrom(text: string | undefined, databaseUrl: string | null): { url:
 function report({ rows, events, compared, miscounted }: MoveSummary, isBack: boolean, folder: string): string {
   const next = isBack
     ? `Start the server without POSTRIDER_DATABASE_URL and with POSTRIDER_DATA_DIR=${folder}.`
-    : "Start the servers with POSTRIDER_DATABASE_URL set to it, and keep the secrets in the data directory.";
+    : "Start the servers with POSTRIDER_DATABASE_URL set to it and the same master-key. Sessions and the operator token stay valid on all of them.";
   const counted =
     miscounted.length === 0
       ? []

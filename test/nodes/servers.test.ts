@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { sharedSecretsFrom } from "../../src/secrets.ts";
 import { migrations } from "../../src/store/postgres/migrations.ts";
 import { describeWithPostgres, usePostgres } from "../support/postgres.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -51,6 +52,14 @@ describeWithPostgres("servers on one database", () => {
     const [line = "{}", ...more] = await warned("same");
     expect(more).toEqual([]);
     expect(JSON.parse(line)).toMatchObject({ level: "warn", node: "same", message: expect.stringContaining("Try: ") });
+  });
+
+  test.each([
+    ["a session secret of its own", secrets, 1],
+    ["the one that follows from the master key", { ...secrets, ...sharedSecretsFrom(secrets.masterKey) }, 0],
+  ])("warn that their sessions may not be valid on the others: %s", async (_, own, warnings) => {
+    const { log } = await start(await postgres.migrated(), "first", 0, { secrets: own });
+    expect(log.filter((line) => line.includes("session-secret"))).toHaveLength(warnings);
   });
 
   test("say how long a transaction has kept rows from being vacuumed", async () => {

@@ -117,6 +117,26 @@ describeWithPostgres("a move", () => {
     await openSqliteStore({ dataDir: second, clock: systemClock, vault }).store.close();
   });
 
+  test("passes on secrets, also to a database that a server had begun to use", async () => {
+    const dataDir = newFolder();
+    await fill(dataDir);
+    const url = await postgres.database();
+    const begun = await openThere(url);
+    expect(begun.keptSecrets).toEqual({});
+    await begun.store.close();
+    const movingSecrets = { session: "00ff" };
+    await moveToPostgres({ ...options(dataDir, url), movingSecrets });
+    const there = await openThere(url);
+    expect(there.keptSecrets).toEqual(movingSecrets);
+    await there.store.close();
+    const refused = newFolder();
+    await fill(refused);
+    await expect(moveToPostgres({ ...options(refused, url), movingSecrets: {} })).rejects.toThrow(/not of this move/);
+    const still = await openThere(url);
+    expect(still.keptSecrets).toEqual(movingSecrets);
+    await still.store.close();
+  });
+
   test("is given up by a server that starts on the source", async () => {
     const dataDir = newFolder();
     await fill(dataDir);

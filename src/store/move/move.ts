@@ -19,6 +19,7 @@ import { databaseFile, openDatabase } from "../sqlite/open.ts";
 import type { Checkpoints } from "../sqlite/pragma.ts";
 import type { Snapshot } from "../sqlite/pre-migration.ts";
 import { type UpgradeProgress, upgradeDatabase } from "../sqlite/upgrade.ts";
+import type { KeptSecrets } from "../vault-check.ts";
 import { copyStore, type MoveProgress, type MoveSummary } from "./copy.ts";
 import { createPostgresSource, createPostgresTarget, refuseLivingNodes, writtenByAnother } from "./postgres-side.ts";
 import { createSqliteSource, createSqliteTarget } from "./sqlite-side.ts";
@@ -32,6 +33,8 @@ export interface MoveOptions {
   /** URL of the PostgreSQL database. */
   url: string;
   masterKey: Uint8Array;
+  /** Secrets of the data directory that all servers of the PostgreSQL database are to have; see `movingSecrets`. */
+  movingSecrets?: KeptSecrets;
   clock: Clock;
   signal?: AbortSignal;
   /** False: if the source is from an earlier program, it is upgraded without a way back. @default true */
@@ -80,10 +83,12 @@ export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null
       const client = openDatabase({ dataDir, vault: createVault(masterKey), checkpoints, forMove: true });
       try {
         await migrate({ url, clock });
-        await masterKeyOf(masterKey).remember(pool, createSqliteKeyCheck(client, createVault(masterKey)).kept());
+        await masterKeyOf(masterKey).remember(pool);
         await refuseLivingNodes(pool, place);
         const source = createSqliteSource(client, path, newMove);
-        const target = createPostgresTarget(pool, place, path);
+        // A server that ran there before, on the empty database, has written this without them.
+        const kept = { ...createSqliteKeyCheck(client, createVault(masterKey)).kept(), ...options.movingSecrets };
+        const target = createPostgresTarget(pool, place, path, (tx) => masterKeyOf(masterKey).keep(tx, kept));
         const tables = await tablesOf(client, pool);
         return await copyStore({ ...options, tables, source, target, sampled: source, searched: target });
       } finally {

@@ -72,8 +72,16 @@ export function createPostgresSource(
   };
 }
 
-/** A database with the current schema that no living node uses. */
-export function createPostgresTarget(pool: Pool, place: string, from: string): Target & Searched {
+/**
+ * A database with the current schema that no living node uses.
+ * @param onArrive part of the transaction that reserves it
+ */
+export function createPostgresTarget(
+  pool: Pool,
+  place: string,
+  from: string,
+  onArrive: (tx: Transaction) => Promise<void>,
+): Target & Searched {
   const partitions = createPartitions(pool);
 
   async function isOwn(move: string): Promise<boolean> {
@@ -99,6 +107,7 @@ export function createPostgresTarget(pool: Pool, place: string, from: string): T
             [arrayText(tableNames)],
           );
           await putIndexesOff(tx);
+          await onArrive(tx);
           await writeMoveMark(tx, { move, role: "arriving", place: from });
         });
       }

@@ -11,7 +11,9 @@ export interface MasterKeyCheck {
   /** To be called before anything is written. @throws StartupError when what is sealed cannot be opened */
   verify(pool: Pool): Promise<void>;
   /** Writes the row if there is none, once its table exists. @throws StartupError when another node wrote one meanwhile */
-  remember(pool: Pool, kept?: KeptSecrets): Promise<void>;
+  remember(pool: Pool): Promise<void>;
+  /** Rewrites the row, with these secrets in it; for a database that nobody uses yet. */
+  keep(tx: Pick<Transaction, "run">, kept: KeptSecrets): Promise<void>;
   /** Secrets that have outlived the master key they were derived from. */
   kept(pool: Pool): Promise<KeptSecrets>;
   /**
@@ -48,11 +50,18 @@ export function createMasterKeyCheck(vault: Vault): MasterKeyCheck {
       if (found?.isThere) await check(pool);
     },
 
-    async remember(pool, kept = {}) {
+    async remember(pool) {
       await pool.write("insert into vault_check (id, sealed) values (1, $1::bytea) on conflict do nothing", [
-        vault.seal(toVaultCheck(kept), vaultCheckContext),
+        vault.seal(toVaultCheck({}), vaultCheckContext),
       ]);
       await check(pool);
+    },
+
+    async keep({ run }, kept) {
+      await run(
+        "insert into vault_check (id, sealed) values (1, $1::bytea) on conflict (id) do update set sealed = excluded.sealed",
+        [vault.seal(toVaultCheck(kept), vaultCheckContext)],
+      );
     },
 
     async kept(pool) {
