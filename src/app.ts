@@ -549,6 +549,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
               nodeName,
               durability,
               keys: masterKeys.announced,
+              movedTo: home.movedTo(),
               lastNode: home.lastNode(),
               noteNode: home.noteNode,
               onBeat: machine.storage.committed,

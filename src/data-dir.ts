@@ -35,7 +35,7 @@ import {
   sessionSecretFile,
   sharedSecretsFrom,
 } from "./secrets.ts";
-import { isMovedAway } from "./store/sqlite/look.ts";
+import { movedTo } from "./store/sqlite/look.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 import { realPath } from "./store/sqlite/written-by.ts";
 
@@ -197,6 +197,7 @@ export function openDataDir(
         writePrivate(path, sessionSecretFile, `${sessionSecret}\n`, true);
         writePrivate(path, operatorTokenFile, `${operatorToken}\n`, true);
       },
+      movedTo: () => movedTo(path),
       lastNode: () => readNodeFile(path),
       noteNode(mark) {
         try {
@@ -397,7 +398,7 @@ function checkRestored(path: string): void {
 function readSecrets(path: string, warn: (message: string) => void, place: SecretsPlace): Secrets {
   const { masterKeyFile, isShared } = place;
   const isStored = sizeOf(join(path, databaseFile)) > 0;
-  if (isShared && isStored && !isMovedAway(path)) {
+  if (isShared && isStored && movedTo(path) === null) {
     warn(
       `${join(path, databaseFile)} is not used, as POSTRIDER_DATABASE_URL names another database. What is in it stays there: ` +
         "to take it along, stop the server and run postrider move.",

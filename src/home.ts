@@ -41,6 +41,8 @@ export interface Home {
    * @throws the system's error when they cannot be written
    */
   shareSecrets(secrets: Pick<Secrets, "sessionSecret" | "operatorToken">): void;
+  /** Where the data was moved that was stored here; null: nowhere. */
+  movedTo(): string | null;
   /** What the last server here was known as among those that share its database; null if there was none, or it is not known. */
   lastNode(): string | null;
   /** Notes what this one is known as. If that fails, the next one waits until a lease has run out. */

@@ -43,6 +43,7 @@ function createNotedHome() {
       promote() {},
     },
     shareSecrets() {},
+    movedTo: () => null,
     release: () => void told.push("released"),
   };
   return { home, told };

@@ -127,6 +127,8 @@ describe("the secrets of servers that share a database", () => {
     client.close();
     chmodSync(join(folder, databaseFile), 0o600);
     expect(open(folder, null).warnings).toEqual([]);
+    expect(reopened(folder).movedTo()).toBe("PostgreSQL db/postrider");
+    expect(reopened(newFolder()).movedTo()).toBeNull();
   });
 
   test.each([

@@ -137,6 +137,18 @@ describeWithPostgres("a move", () => {
     await still.store.close();
   });
 
+  test("leaves a server that does not begin with nothing elsewhere", async () => {
+    const movedTo = "PostgreSQL db/postrider";
+    const open = (url: string) => openPostgresStore({ url, clock: systemClock, vault, durability: "waived", movedTo });
+    const empty = await postgres.database();
+    for (const _ of ["first", "second"])
+      await expect(open(empty)).rejects.toThrow(
+        /was moved to PostgreSQL db\/postrider, but .* is empty.* Try: correct/,
+      );
+    const { store } = await open(await postgres.migrated());
+    await store.close();
+  });
+
   test("is given up by a server that starts on the source", async () => {
     const dataDir = newFolder();
     await fill(dataDir);

@@ -37,3 +37,13 @@ export async function heedMoveMark(pool: Pool): Promise<void> {
   if (refusal !== null) throw new StartupError(refusal);
   if (mark !== null) await pool.write("drop table if exists move_mark");
 }
+
+/** For a server whose data was moved: it would begin with nothing. @throws StartupError when there are no tables yet */
+export async function refuseEmpty({ read }: Pick<Pool, "read">, movedTo: string): Promise<void> {
+  const [found] = await read<{ isThere: boolean }>(`select to_regclass('migration') is not null as "isThere"`);
+  if (found?.isThere) return;
+  throw new StartupError(
+    `The data of this server was moved to ${movedTo}, but the database that POSTRIDER_DATABASE_URL names is empty; nothing was ` +
+      "created in it. Try: correct the setting, or restore a dump first; to begin with nothing, set POSTRIDER_DATA_DIR to an empty folder.",
+  );
+}

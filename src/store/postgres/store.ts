@@ -39,7 +39,7 @@ import { mailVerbs } from "./mail.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { migrate, migrations } from "./migrations.ts";
-import { heedMoveMark } from "./move-mark.ts";
+import { heedMoveMark, refuseEmpty } from "./move-mark.ts";
 import { retireMarked } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
 import { createOwnNode } from "./own-node.ts";
@@ -77,6 +77,8 @@ export interface PostgresOptions {
   mayGrow?: Growth["mayGrow"];
   /** The name by which people know this node. @default the machine's name */
   nodeName?: string;
+  /** Where the data of this server was moved: a database that has nothing is not that place. */
+  movedTo?: string | null;
   /** The mark of this node's previous life, if that is known to have ended: what it owned is freed immediately. */
   lastNode?: string | null;
   /** Called with the mark of each life, before it owns anything. */
@@ -132,6 +134,7 @@ export async function openPostgresStore({
   vault,
   keys: keyIds = () => "",
   nodeName = hostname(),
+  movedTo = null,
   lastNode = null,
   noteNode,
   mayGrow = () => true,
@@ -330,6 +333,7 @@ export async function openPostgresStore({
    */
   async function prepare(): Promise<number> {
     await heedMoveMark(pool);
+    if (movedTo !== null) await refuseEmpty(pool, movedTo);
     await masterKey?.verify(pool);
     await migrate({ url, clock: machineClock });
     await masterKey?.remember(pool);

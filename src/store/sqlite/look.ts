@@ -76,14 +76,15 @@ export function opensWith(dataDir: string, masterKey: Uint8Array): boolean {
   }
 }
 
-/** Whether a move has taken everything in it elsewhere. False, too, when it cannot be read. */
-export function isMovedAway(dataDir: string): boolean {
+/** Where a move has taken everything in it. Null: nowhere, or it cannot be read. */
+export function movedTo(dataDir: string): string | null {
   let client: Database | null = null;
   try {
     ({ client } = openToLook(dataDir));
-    return readMoveMark(client)?.role === "left";
+    const mark = readMoveMark(client);
+    return mark?.role === "left" ? mark.place : null;
   } catch {
-    return false;
+    return null;
   } finally {
     client?.close();
   }
