@@ -19,10 +19,15 @@ const toFlag: Flag = {
   doc: "A postgres:// URL, postgres for that of POSTRIDER_DATABASE_URL, or sqlite:DIR.",
 };
 
+const againFlag: Flag = {
+  name: "--again",
+  doc: "Move what is left of an earlier move whose target is lost, without what happened there.",
+};
+
 export const moveCommand: Command = {
   words: ["move"],
   operands: [],
-  flags: [toFlag, dataDirFlag, noSnapshotFlag, jsonFlag],
+  flags: [toFlag, againFlag, dataDirFlag, noSnapshotFlag, jsonFlag],
   summary: "Move all data to a PostgreSQL database, or back to a data directory",
   details: `Stop every server first. The target must be empty. The source is left unchanged, but no
 server will start on it. Run the same command again to resume an interrupted move. At the
@@ -68,6 +73,7 @@ it).`,
         masterKey: dataDir.secrets.masterKey,
         movingSecrets: moving,
         clock: systemClock,
+        again: flags.has(againFlag.name),
         signal: ended.signal,
         checkpoints,
         takesSnapshot: !flags.has(noSnapshotFlag.name),

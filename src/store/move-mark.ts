@@ -23,7 +23,7 @@ export function refusalOf(mark: MoveMark | null, database: string, wayThere: (pl
     case "leaving":
       return null;
     case "left":
-      return `The data of ${database} was moved to ${mark.place}, and nothing here is of use any more. Try: ${wayThere(mark.place)}.`;
+      return `The data of ${database} was moved to ${mark.place}, and what is left here is no longer kept up to date. Try: ${wayThere(mark.place)}.`;
     case "arriving":
       return `The move to ${database} from ${mark.place} has not ended. Try: run the same postrider move again to continue.`;
   }

@@ -157,7 +157,7 @@ describe("postrider backup", () => {
   test.each<[MoveMark["role"], string]>([
     [
       "left",
-      "was moved to PostgreSQL at db/postrider, and nothing here is of use any more. Try: set POSTRIDER_DATABASE_URL",
+      "was moved to PostgreSQL at db/postrider, and what is left here is no longer kept up to date. Try: set POSTRIDER_DATABASE_URL",
     ],
     ["arriving", "has not ended. Try: run the same postrider move again"],
   ])("of a database that a move has %s is refused, as a start is", async (role, words) => {

@@ -137,6 +137,27 @@ describeWithPostgres("a move", () => {
     await still.store.close();
   });
 
+  test("can be made again when its target is lost, to an empty place", async () => {
+    const dataDir = newFolder();
+    await fill(dataDir);
+    const before = rowsOf(dataDir);
+    const rehearsed = await postgres.database();
+    await moveToPostgres(options(dataDir, rehearsed));
+    const again = (to: string) => ({ ...options(dataDir, to), again: true });
+    await expect(moveToPostgres(again(rehearsed))).rejects.toThrow(/not of this move. Try: name an empty place/);
+    const url = await postgres.database();
+    await expect(moveToPostgres(options(dataDir, url))).rejects.toThrow(/already. Try: .* add --again/);
+    await expect(moveToPostgres({ ...failing(dataDir, url, 3), again: true })).rejects.toThrow("killed");
+    expect(() => openSqliteStore({ dataDir, clock: systemClock })).toThrow(/was moved to PostgreSQL/);
+    await moveToPostgres(options(dataDir, url));
+    const lost = newFolder();
+    await moveToSqlite(options(lost, url));
+    const second = newFolder();
+    await expect(moveToSqlite(options(second, url))).rejects.toThrow(/already. Try: .* add --again/);
+    await moveToSqlite({ ...options(second, url), again: true });
+    expect(rowsOf(second)).toEqual(before);
+  });
+
   test("leaves a server that does not begin with nothing elsewhere", async () => {
     const movedTo = "PostgreSQL db/postrider";
     const open = (url: string) => openPostgresStore({ url, clock: systemClock, vault, durability: "waived", movedTo });

@@ -49,6 +49,8 @@ export interface CopyOptions {
   searched: Searched;
   tables: readonly Table[];
   clock: Pick<Clock, "monotonicMs">;
+  /** See `Source.leave`. @default false */
+  again?: boolean;
   /** Stops the copy between two batches; the next one continues from there. */
   signal?: AbortSignal;
   onProgress?(progress: MoveProgress): void;
@@ -60,8 +62,8 @@ export interface CopyOptions {
  * @throws StartupError with what to do
  */
 export async function copyStore(options: CopyOptions): Promise<MoveSummary | null> {
-  const { source, target, tables, clock, signal, onProgress = () => {} } = options;
-  const move = await source.leave(target.place, target.isArriving);
+  const { source, target, tables, clock, again = false, signal, onProgress = () => {} } = options;
+  const move = await source.leave(target.place, target.readinessFor, again);
   const before = await target.arrive(move);
   const counts = new Map<TableName, number>();
   for (const table of tables) counts.set(table.name, await source.count(table));

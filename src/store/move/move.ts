@@ -36,6 +36,8 @@ export interface MoveOptions {
   /** Secrets of the data directory that all servers of the PostgreSQL database are to have; see `movingSecrets`. */
   movingSecrets?: KeptSecrets;
   clock: Clock;
+  /** True: also what was moved elsewhere already, without what has happened there since. @default false */
+  again?: boolean;
   signal?: AbortSignal;
   /** False: if the source is from an earlier program, it is upgraded without a way back. @default true */
   takesSnapshot?: boolean;
@@ -123,7 +125,8 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
       const source = createPostgresSource(pool, streams, place, newMove);
       // What is refused must not leave a new database behind, on which a server would start. `copyStore` asks again, as it
       // always does with the database open, and finds the mark that is made here.
-      if (!existsSync(join(folder, databaseFile))) await source.leave(folder, async () => false);
+      if (!existsSync(join(folder, databaseFile)))
+        await source.leave(folder, async () => "empty", options.again ?? false);
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
         createSqliteKeyCheck(client, createVault(masterKey)).keep(await masterKeyOf(masterKey).kept(pool));

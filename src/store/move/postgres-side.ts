@@ -5,9 +5,10 @@ import { arrayText } from "../postgres/parameters.ts";
 import { makePartitions, type PartitionRange, partitionAt } from "../postgres/partitions.ts";
 import type { Pool, Transaction } from "../postgres/pool.ts";
 import { checksumText } from "./checksum.ts";
+import { leavingMark, notEmpty } from "./leaving.ts";
 import { literal, orderOf, type Part, partsOf, rowOf, selected, typeOf, viewOf } from "./postgres-layout.ts";
 import { CopyWriter, readCopy } from "./row-bytes.ts";
-import { notEmpty, usedMeanwhile } from "./sqlite-side.ts";
+import { usedMeanwhile } from "./sqlite-side.ts";
 import { hasLatencies, mergeLatencies } from "./stat-rows.ts";
 import {
   type Batch,
@@ -18,6 +19,7 @@ import {
   keyColumns,
   keyPlaces,
   type Progress,
+  type Readiness,
   type Row,
   type Searched,
   type Source,
@@ -50,18 +52,13 @@ export function createPostgresSource(
     read: (table, position) => batches(streams, table, position),
     find: (table, rows) => find(pool, table, rows),
     highestKeys: () => highestKeys(pool),
-    async leave(to, isArriving) {
+    async leave(to, readinessFor, again) {
       const mark = await readMoveMark(pool);
-      if (mark?.role === "arriving") {
-        throw new StartupError(`The move to ${place} from ${mark.place} has not ended. Try: end that one first.`);
-      }
-      if (mark?.role === "left" && !(mark.place === to && (await isArriving(mark.move)))) {
-        throw new StartupError(`The data of ${place} was moved to ${mark.place} already. Try: start a server there.`);
-      }
-      if (mark?.place === to) return mark.move;
-      const move = newMove();
-      await pool.transact((tx) => writeMoveMark(tx, { move, role: "leaving", place: to }));
-      return move;
+      const readiness = mark === null ? "empty" : await readinessFor(mark.move);
+      const wayThere = "start a server there";
+      const next = leavingMark({ mark, place, to, readiness, again, wayThere, newMove });
+      if (next !== mark) await pool.transact((tx) => writeMoveMark(tx, next));
+      return next.move;
     },
     async markLeft(move) {
       await refuseLivingNodes(pool, place);
@@ -84,18 +81,20 @@ export function createPostgresTarget(
 ): Target & Searched {
   const partitions = createPartitions(pool);
 
-  async function isOwn(move: string): Promise<boolean> {
+  async function readinessFor(move: string): Promise<Readiness> {
     const mark = await readMoveMark(pool);
-    return mark?.role === "arriving" && mark.move === move;
+    if (mark?.role === "arriving" && mark.move === move) return "reserved";
+    return mark !== null || (await hasRows(pool)) ? "taken" : "empty";
   }
 
   return {
     place,
     find: (table, rows) => find(pool, table, rows),
-    isArriving: isOwn,
+    readinessFor,
     async arrive(move) {
-      if (!(await isOwn(move))) {
-        if ((await readMoveMark(pool)) !== null || (await hasRows(pool))) throw notEmpty(place);
+      const readiness = await readinessFor(move);
+      if (readiness === "taken") throw notEmpty(place);
+      if (readiness === "empty") {
         await pool.transact(async (tx) => {
           // If two moves start at the same time, the second one finds that the table exists, and nothing of it is written.
           await tx.run(

@@ -4,6 +4,7 @@ import { checksumOf as payloadChecksum } from "../sqlite/damage.ts";
 import { readMoveMark, writeMoveMark } from "../sqlite/move-mark.ts";
 import { keepTemporaryFilesIn } from "../sqlite/open.ts";
 import { checksumOf } from "./checksum.ts";
+import { leavingMark, notEmpty } from "./leaving.ts";
 import {
   type Batch,
   batchBytes,
@@ -12,6 +13,7 @@ import {
   type Column,
   isLabel,
   type Progress,
+  type Readiness,
   type Row,
   type Sampled,
   type Source,
@@ -35,20 +37,13 @@ export function createSqliteSource(client: Database, place: string, newMove: () 
       const rows = client.query<{ name: TableName; seq: number }, []>("select name, seq from sqlite_sequence").all();
       return new Map(rows.filter(({ name }) => tableNames.includes(name)).map(({ name, seq }) => [name, seq]));
     },
-    async leave(to, isArriving) {
+    async leave(to, readinessFor, again) {
       const mark = readMoveMark(client);
-      if (mark?.role === "arriving") {
-        throw new StartupError(`The move to ${place} from ${mark.place} has not ended. Try: end that one first.`);
-      }
-      if (mark?.role === "left" && !(mark.place === to && (await isArriving(mark.move)))) {
-        throw new StartupError(
-          `The data of ${place} was moved to ${mark.place} already. Try: set POSTRIDER_DATABASE_URL to that database.`,
-        );
-      }
-      if (mark?.place === to) return mark.move;
-      const move = newMove();
-      writeMoveMark(client, { move, role: "leaving", place: to });
-      return move;
+      const readiness = mark === null ? "empty" : await readinessFor(mark.move);
+      const wayThere = "set POSTRIDER_DATABASE_URL to that database";
+      const next = leavingMark({ mark, place, to, readiness, again, wayThere, newMove });
+      if (next !== mark) writeMoveMark(client, next);
+      return next.move;
     },
     async markLeft(move) {
       const mark = readMoveMark(client);
@@ -98,19 +93,20 @@ export function createSqliteTarget(client: Database, place: string, from: string
     return made;
   }
 
-  const isOwn = (move: string) => {
+  function readinessFor(move: string): Readiness {
     const mark = readMoveMark(client);
-    return mark?.role === "arriving" && mark.move === move;
-  };
+    if (mark?.role === "arriving" && mark.move === move) return "reserved";
+    return mark !== null || tableNames.some((name) => countRows(client, name) > 0) ? "taken" : "empty";
+  }
 
   return {
     place,
     sample,
-    isArriving: async (move) => isOwn(move),
+    readinessFor: async (move) => readinessFor(move),
     async arrive(move) {
-      if (!isOwn(move)) {
-        if (readMoveMark(client) !== null || tableNames.some((name) => countRows(client, name) > 0))
-          throw notEmpty(place);
+      const readiness = readinessFor(move);
+      if (readiness === "taken") throw notEmpty(place);
+      if (readiness === "empty") {
         client.transaction(() => {
           client.run(
             `create table move_progress (name text primary key, position text, "rows" integer, checksum text, done integer)`,
@@ -215,11 +211,6 @@ function putIndexesOff(client: Database): void {
   const names = client.query<{ name: string }, []>("select name from move_index").all();
   for (const { name } of names) client.run(`drop index ${name}`);
 }
-
-export const notEmpty = (place: string) =>
-  new StartupError(
-    `${place} has something in it that is not of this move. Try: name an empty place; what is there is unchanged.`,
-  );
 
 const miscountedText = `
   with counted as (select tenant_key, state, count(*) as n from delivery group by tenant_key, state),

@@ -87,6 +87,9 @@ export interface Batch {
   readonly position: string | null;
 }
 
+/** Whether a place can take a move: it is reserved for it already, has nothing, or has something else. */
+export type Readiness = "reserved" | "empty" | "taken";
+
 /** The side that is read. */
 export interface Source {
   /** For people, without a password. */
@@ -98,11 +101,12 @@ export interface Source {
   highestKeys(): Promise<ReadonlyMap<TableName, number>>;
   /**
    * Marks the start of a move.
-   * @param isArriving whether a move is still in progress at that place
+   * @param readinessFor what that place can take of a move
+   * @param again moves what has already been moved elsewhere, if the place is empty
    * @returns the id of the move; that of the last one if it was not finished
    * @throws StartupError when the data has already been moved elsewhere
    */
-  leave(place: string, isArriving: (move: string) => Promise<boolean>): Promise<string>;
+  leave(place: string, readinessFor: (move: string) => Promise<Readiness>, again: boolean): Promise<string>;
   /** Marks the end of a move: no server starts on it from now on. @throws StartupError when one did in the meantime */
   markLeft(move: string): Promise<void>;
 }
@@ -110,7 +114,7 @@ export interface Source {
 /** The side that is written. */
 export interface Target {
   readonly place: string;
-  isArriving(move: string): Promise<boolean>;
+  readinessFor(move: string): Promise<Readiness>;
   /** Reserves the place for this move, if it is empty or already the move's own. @throws StartupError when it is neither */
   arrive(move: string): Promise<ReadonlyMap<string, Progress>>;
   /**
