@@ -120,7 +120,7 @@ function placeFrom(text: string | undefined, databaseUrl: string | null): { url:
 function report({ rows, events, compared, miscounted }: MoveSummary, isBack: boolean, folder: string): string {
   const next = isBack
     ? `Start the server without POSTRIDER_DATABASE_URL and with POSTRIDER_DATA_DIR=${folder}.`
-    : "Start the servers with POSTRIDER_DATABASE_URL set to it and the same master-key. Sessions and the operator token stay valid on all of them.";
+    : "Start the servers with POSTRIDER_DATABASE_URL set to it, all of them with this master-key.";
   const counted =
     miscounted.length === 0
       ? []
