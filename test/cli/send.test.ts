@@ -253,6 +253,13 @@ describe("a server that is away", () => {
     await wire.stop();
   });
 
+  test("answered by a proxy in its place leaves open whether the event has arrived", async () => {
+    const server = await receivedBy(() => new Response("upstream connect error", { status: 503 }));
+    const { code, err } = await send(["{}", "--retry-for", "1ms"], { url: server.url });
+    expect(code).toBe(1);
+    expect(err.at(-1)).toEndWith(" The event may have been accepted.");
+  });
+
   test("Ctrl+C ends the waiting with 130", async () => {
     const url = `http://127.0.0.1:${await closedPort()}`;
     const { terminal, ended } = begin(["{}"], { url });
@@ -262,13 +269,14 @@ describe("a server that is away", () => {
   });
 
   test.each([
-    ["a rate limit that lasts longer than a minute", 429, "rate_limited", { "Retry-After": "61" }],
-    ["the quota", 429, "quota_exceeded", { "Retry-After": "1" }],
-    ["an account that may not", 403, "account_suspended", {}],
-    ["a defect", 500, "internal_error", {}],
-  ] as const)("but %s is no reason to wait", async (_, status, code, headers) => {
+    ["a rate limit that lasts longer than a minute", 429, "rate_limited", { "Retry-After": "61" }, ""],
+    ["the quota", 429, "quota_exceeded", { "Retry-After": "1" }, ""],
+    ["an account that may not", 403, "account_suspended", {}, ""],
+    ["damaged data", 503, "storage_damaged", {}, ""],
+    ["a defect", 500, "internal_error", {}, " The event may have been accepted."],
+  ] as const)("but %s is no reason to wait", async (_, status, code, headers, doubt) => {
     const server = await receivedBy(() => Response.json({ message: "No.", code }, { status, headers }));
-    expect(await send(["{}"], { url: server.url })).toMatchObject({ code: 1, err: ["postrider: No."] });
+    expect(await send(["{}"], { url: server.url })).toMatchObject({ code: 1, err: [`postrider: No.${doubt}`] });
     expect(server.requests).toHaveLength(1);
   });
 });

@@ -19,10 +19,19 @@ function wordsIn(json: unknown): string | null {
   return words === null ? null : plainText(words);
 }
 
-/** Statuses that mean "not now"; a proxy's 502 and 504 leave open whether the request got through. */
-const temporaryStatuses: readonly number[] = [429, 502, 503, 504];
 /** The quota stays exceeded until the end of the month, and data stays damaged until a backup is restored. */
 const lastingCodes: readonly (string | null)[] = ["quota_exceeded", "storage_damaged"];
+const temporaryStatuses: readonly number[] = [429, 502, 503, 504];
+
+/** Whether Postrider itself has answered, not something on the way to it. */
+const isOwn = (json: unknown) => textIn(json, "message") !== null && textIn(json, "code") !== null;
+
+/**
+ * Whether a request with this answer may have taken effect. Of failures at a server, only Postrider's own 503 rules that out: a
+ * proxy also answers 503 when its connection broke after the request had got through.
+ */
+export const mayHaveTakenEffect = ({ status, json }: Reply): boolean =>
+  status >= 500 && !(status === 503 && isOwn(json));
 
 /** The failure that an answer stands for when repeating the request may succeed; null when it will not. */
 export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
@@ -31,7 +40,7 @@ export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
   const words = wordsIn(json);
   return new TemporaryFailure(`answered ${status}${words === null ? "" : ` (${words})`}`, {
     retryAfterMs,
-    mayHaveArrived: status === 502 || status === 504,
+    mayHaveArrived: mayHaveTakenEffect(reply),
     answer: { status, words },
   });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { StartupError } from "../../domain/errors.ts";
 import { formatDuration } from "../../lib/duration.ts";
-import { refusalOf, temporaryFailureIn, textIn } from "../client/answer.ts";
+import { mayHaveTakenEffect, refusalOf, temporaryFailureIn, textIn } from "../client/answer.ts";
 import { TemporaryFailure } from "../client/failure.ts";
 import type { Patience } from "../client/patience.ts";
 import type { Reply, ServerClient } from "../client/server.ts";
@@ -70,7 +70,11 @@ function judge(reply: Reply, server: ServerClient, mayHaveArrived: boolean): Out
   // Sent again in parts, under other idempotency keys, events that have arrived would be accepted twice.
   if (!mayHaveArrived && (status === 400 || status === 413)) return { kind: "refused", message };
   const remedy = status === 401 ? " Try: POSTRIDER_API_KEY with an active key of the account." : "";
-  return { kind: "stopped", message: `${message}${remedy}`, mayHaveArrived };
+  return {
+    kind: "stopped",
+    message: `${message}${remedy}`,
+    mayHaveArrived: mayHaveArrived || mayHaveTakenEffect(reply),
+  };
 }
 
 function reasonOf(error: unknown, server: ServerClient, retryForMs: number): string {
