@@ -21,7 +21,8 @@ function wordsIn(json: unknown): string | null {
 
 /** The quota stays exceeded until the end of the month, and data stays damaged until a backup is restored. */
 const lastingCodes: readonly (string | null)[] = ["quota_exceeded", "storage_damaged"];
-const temporaryStatuses: readonly number[] = [429, 502, 503, 504];
+/** They do not pass with time: not implemented, HTTP version not supported. */
+const lastingStatuses: readonly number[] = [501, 505];
 
 /** Whether Postrider itself has answered, not something on the way to it. */
 const isOwn = (json: unknown) => textIn(json, "message") !== null && textIn(json, "code") !== null;
@@ -33,10 +34,16 @@ const isOwn = (json: unknown) => textIn(json, "message") !== null && textIn(json
 export const mayHaveTakenEffect = ({ status, json }: Reply): boolean =>
   status >= 500 && !(status === 503 && isOwn(json));
 
+/** Whatever stands before a server has statuses of its own for one that is away, such as 521 and 524. */
+const isTemporary = ({ status, json }: Reply): boolean =>
+  isOwn(json)
+    ? (status === 429 || status === 503) && !lastingCodes.includes(textIn(json, "code"))
+    : status === 429 || (status >= 500 && !lastingStatuses.includes(status));
+
 /** The failure that an answer stands for when repeating the request may succeed; null when it will not. */
 export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
+  if (!isTemporary(reply)) return null;
   const { status, json, retryAfterMs } = reply;
-  if (!temporaryStatuses.includes(status) || lastingCodes.includes(textIn(json, "code"))) return null;
   const words = wordsIn(json);
   return new TemporaryFailure(`answered ${status}${words === null ? "" : ` (${words})`}`, {
     retryAfterMs,
