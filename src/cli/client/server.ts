@@ -32,7 +32,7 @@ export interface CallOptions {
   token?: string;
   headers?: Readonly<Record<string, string>>;
   body?: Uint8Array<ArrayBuffer>;
-  /** @default 30_000 */
+  /** @default as for `open` */
   timeoutMs?: number;
 }
 
@@ -47,7 +47,7 @@ export interface ServerClient {
    */
   call(method: string, path: string, options?: CallOptions): Promise<Reply>;
   /**
-   * One GET whose answer is streamed if it is a 200.
+   * One GET whose answer is streamed if it is a 200. It must begin within 30 s, and any other must end within them.
    * @param signal ends it; the body then throws its reason
    * @throws as `call`
    */
@@ -64,6 +64,7 @@ export interface ServerClientOptions {
   signal: AbortSignal;
 }
 
+const answerWithinMs = 30_000;
 const tlsPatienceMs = 3_000;
 
 export function createServerClient({ url, clock, signal }: ServerClientOptions): ServerClient {
@@ -108,6 +109,15 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
     if (signal.aborted) onAbort();
     signal.addEventListener("abort", onAbort);
     return { controller, release: () => signal.removeEventListener("abort", onAbort) };
+  }
+
+  /** Ends a request that is not answered in time. @returns what calls that off */
+  function limitTime(controller: AbortController, timeoutMs: number): () => void {
+    const late = new TemporaryFailure(`did not answer within ${timeoutMs / 1000} s`, {
+      retryAfterMs: null,
+      mayHaveArrived: true,
+    });
+    return clock.after(timeoutMs, () => controller.abort(late));
   }
 
   function translate(error: unknown): unknown {
@@ -169,13 +179,9 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
     url,
 
     async call(method, path, options = {}) {
-      const { body, timeoutMs = 30_000 } = options;
+      const { body, timeoutMs = answerWithinMs } = options;
       const { controller, release } = createLimit();
-      const late = new TemporaryFailure(`did not answer within ${timeoutMs / 1000} s`, {
-        retryAfterMs: null,
-        mayHaveArrived: true,
-      });
-      const cancel = clock.after(timeoutMs, () => controller.abort(late));
+      const cancel = limitTime(controller, timeoutMs);
       try {
         const headers = { ...(body && { "Content-Type": "application/json" }), ...options.headers };
         const init = { method, ...(body && { body }), signal: controller.signal };
@@ -192,6 +198,7 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
       const { controller, release } = createLimit();
       const { signal: own } = options;
       own.addEventListener("abort", () => controller.abort(own.reason));
+      const cancel = limitTime(controller, answerWithinMs);
       try {
         const response = await request(path, options, { signal: controller.signal });
         if (response.status === 200) return { chunks: chunksOf(response, release) };
@@ -201,6 +208,8 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
       } catch (error) {
         release();
         throw await reasonOf(error);
+      } finally {
+        cancel();
       }
     },
   };
