@@ -32,8 +32,8 @@ export interface CallOptions {
   token?: string;
   headers?: Readonly<Record<string, string>>;
   body?: Uint8Array<ArrayBuffer>;
-  /** @default as for `open` */
-  timeoutMs?: number;
+  /** How long nothing may come of the answer. @default as for `open` */
+  silenceMs?: number;
 }
 
 /** A server anywhere, reached as any client would: by `fetch`, and so through the environment's proxy. */
@@ -41,13 +41,13 @@ export interface ServerClient {
   /** Its base address, for messages. */
   readonly url: string;
   /**
-   * One request and its whole answer.
+   * One request and its whole answer, which may take any time as long as more of it comes.
    * @throws TemporaryFailure when there is no answer; StartupError when the server's certificate is not trusted, or it answers by
    * https only; the reason of the client's signal
    */
   call(method: string, path: string, options?: CallOptions): Promise<Reply>;
   /**
-   * One GET whose answer is streamed if it is a 200. It must begin within 30 s, and any other must end within them.
+   * One GET whose answer is streamed if it is a 200. It must begin within 30 s.
    * @param signal ends it; the body then throws its reason
    * @throws as `call`
    */
@@ -87,8 +87,8 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
       ...(direct && { proxy: false }),
     });
 
-  async function readReply(response: Response): Promise<Reply> {
-    const text = await response.text();
+  async function readReply(response: Response, silence: Silence): Promise<Reply> {
+    const text = await readText(response, silence);
     const { status, headers } = response;
     return {
       status,
@@ -111,13 +111,18 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
     return { controller, release: () => signal.removeEventListener("abort", onAbort) };
   }
 
-  /** Ends a request that is not answered in time. @returns what calls that off */
-  function limitTime(controller: AbortController, timeoutMs: number): () => void {
-    const late = new TemporaryFailure(`did not answer within ${timeoutMs / 1000} s`, {
-      retryAfterMs: null,
-      mayHaveArrived: true,
-    });
-    return clock.after(timeoutMs, () => controller.abort(late));
+  /** Ends a request of whose answer nothing comes for this long. */
+  function limitSilence(controller: AbortController, silenceMs: number): Silence {
+    const end = (reason: string) => () =>
+      controller.abort(new TemporaryFailure(reason, { retryAfterMs: null, mayHaveArrived: true }));
+    let cancel = clock.after(silenceMs, end(`did not answer within ${silenceMs / 1000} s`));
+    return {
+      broken() {
+        cancel();
+        cancel = clock.after(silenceMs, end(`did not go on with its answer for ${silenceMs / 1000} s`));
+      },
+      over: () => cancel(),
+    };
   }
 
   function translate(error: unknown): unknown {
@@ -179,17 +184,17 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
     url,
 
     async call(method, path, options = {}) {
-      const { body, timeoutMs = answerWithinMs } = options;
+      const { body, silenceMs = answerWithinMs } = options;
       const { controller, release } = createLimit();
-      const cancel = limitTime(controller, timeoutMs);
+      const silence = limitSilence(controller, silenceMs);
       try {
         const headers = { ...(body && { "Content-Type": "application/json" }), ...options.headers };
         const init = { method, ...(body && { body }), signal: controller.signal };
-        return await readReply(await request(path, { ...options, headers }, init));
+        return await readReply(await request(path, { ...options, headers }, init), silence);
       } catch (error) {
         throw await reasonOf(error);
       } finally {
-        cancel();
+        silence.over();
         release();
       }
     },
@@ -198,21 +203,43 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
       const { controller, release } = createLimit();
       const { signal: own } = options;
       own.addEventListener("abort", () => controller.abort(own.reason));
-      const cancel = limitTime(controller, answerWithinMs);
+      const silence = limitSilence(controller, answerWithinMs);
       try {
         const response = await request(path, options, { signal: controller.signal });
         if (response.status === 200) return { chunks: chunksOf(response, release) };
-        const reply = await readReply(response);
+        const reply = await readReply(response, silence);
         release();
         return reply;
       } catch (error) {
         release();
         throw await reasonOf(error);
       } finally {
-        cancel();
+        silence.over();
       }
     },
   };
+}
+
+/** Nothing comes of an answer for now. */
+interface Silence {
+  /** More of it has come; what follows may take as long again. */
+  broken(): void;
+  /** All of it has come, or the request has failed. */
+  over(): void;
+}
+
+/** Over a slow connection, a long list takes a while. */
+async function readText({ body }: Response, silence: Silence): Promise<string> {
+  silence.broken();
+  if (body === null) return "";
+  const decoder = new TextDecoder();
+  const pieces: string[] = [];
+  for await (const chunk of body) {
+    silence.broken();
+    pieces.push(decoder.decode(chunk, { stream: true }));
+  }
+  pieces.push(decoder.decode());
+  return pieces.join("");
 }
 
 function parse(text: string): unknown {

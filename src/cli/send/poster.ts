@@ -26,7 +26,7 @@ export interface PosterDeps {
 }
 
 /** A batch of 5 MiB over a slow connection takes a while. */
-const timeoutMs = 120_000;
+const silenceMs = 120_000;
 /** A rate limit that lasts longer than this is not waited for. */
 const longestRateWaitMs = 60_000;
 
@@ -38,7 +38,7 @@ export function createPoster({ server, apiKey, patience, retryForMs }: PosterDep
 
     async function attempt(): Promise<Reply> {
       try {
-        const reply = await server.call("POST", path, { token: apiKey, headers, body, timeoutMs });
+        const reply = await server.call("POST", path, { token: apiKey, headers, body, silenceMs });
         const failure = temporaryFailureIn(reply);
         if (failure && !isLongRateLimit(reply)) throw failure;
         return reply;
