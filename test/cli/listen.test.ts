@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { once } from "node:events";
+import net from "node:net";
 import { faultsOf, readKeySet } from "../../src/cli/demo/verify.ts";
 import { runCommand } from "../../src/cli/run.ts";
 import {
@@ -217,6 +219,25 @@ describe("what is printed", () => {
     await ingestOne(account);
     expect((await whenPrinted(1))[0]).toContain("  307  ");
     expect(receiver.requests).toHaveLength(1);
+  });
+
+  test("101 is an answer like any other, and holds up no event after it", async () => {
+    const account = await app.account();
+    const upgrading = net.createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () =>
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"),
+      );
+    });
+    upgrading.listen(0, "127.0.0.1");
+    await once(upgrading, "listening");
+    const forwardTo = `127.0.0.1:${(upgrading.address() as net.AddressInfo).port}`;
+    const { whenPrinted, stop } = await listen({ account, forwardTo, words: ["--concurrency", "1"] });
+    await ingestOne(account);
+    await ingestOne(account);
+    for (const line of await whenPrinted(2)) expect(line).toContain("  101  ");
+    await stop();
+    upgrading.close();
   });
 
   test("https on this machine needs no certificate that anybody vouches for", async () => {

@@ -56,8 +56,16 @@ export function postTo(url: URL, { headers, body }: Delivery, clock: Clock): Pro
       response.resume();
       response.on("error", () => {});
     });
+    // To a webhook's delivery, too, 101 is a status like any other.
+    request.on("upgrade", (response, socket) => {
+      settle(response.statusCode ?? 0, null);
+      socket.destroy();
+    });
     request.on("error", (error) => settle(null, wordsFor(error)));
-    request.on("close", cancelLimit);
+    request.on("close", () => {
+      cancelLimit();
+      settle(null, "connection closed");
+    });
     request.end(content);
   });
 }
