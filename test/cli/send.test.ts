@@ -410,6 +410,26 @@ describe("lines", () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
+  test("--strict ends with the first that the server refuses", async () => {
+    const server = await receivedBy((request) => {
+      if (!request.body.includes('"n":2}')) return acceptBatch(request);
+      return Response.json({ message: "No 2.", code: "unlucky" }, { status: 400 });
+    });
+    const refused = Promise.withResolvers<void>();
+    async function* lines() {
+      yield bytes(ndjson(0, 4));
+      await refused.promise;
+    }
+    const { terminal, ended } = begin(["--strict"], { url: server.url, input: lines() });
+    expect(await ended).toBe(1);
+    refused.resolve();
+    expect(terminal.err).toEqual([
+      "Line 3 was refused: No 2.",
+      "postrider: Line 3 was refused, and --strict stops at the first such line.",
+      "2 events accepted, 1 refused, 1 not sent. Nothing after line 4 was read.",
+    ]);
+  });
+
   test("that are too many for a proxy on the way go in smaller batches", async () => {
     const server = await receivedBy((request) =>
       request.body.length > 1_000 ? new Response("<h1>413</h1>", { status: 413 }) : acceptBatch(request),

@@ -10,6 +10,8 @@ export interface BatchSenderDeps {
   post: Post;
   tally: Tally;
   concurrency: number;
+  /** Whether a line that is refused halts the sender. */
+  strict: boolean;
 }
 
 export interface BatchSender {
@@ -27,23 +29,31 @@ export interface BatchSender {
  * Sends batches, a few at a time. A batch is accepted whole or not at all, so one that the server refuses is halved until the
  * offending line is found.
  */
-export function createBatchSender({ post, tally, concurrency }: BatchSenderDeps): BatchSender {
+export function createBatchSender({ post, tally, concurrency, strict }: BatchSenderDeps): BatchSender {
   const underWay = new Set<Promise<void>>();
   const { promise: halted, resolve: halt } = Promise.withResolvers<string>();
   let reason: string | null = null;
+
+  function haltFor(cause: string): void {
+    reason ??= cause;
+    halt(reason);
+  }
 
   async function sendNow(lines: readonly GoodLine[]): Promise<void> {
     if (reason !== null) return tally.notSent(lines, reason, false);
     const outcome = await post("/v1/ingest/batch", batchBody(lines.map(({ bytes }) => bytes)));
     if (outcome.kind === "accepted") return tally.accepted(lines, idsIn(outcome.reply.json));
     if (outcome.kind === "stopped") {
-      reason ??= outcome.message;
-      halt(reason);
+      haltFor(outcome.message);
       return tally.notSent(lines, outcome.message, outcome.mayHaveArrived);
     }
     const [only, ...more] = lines;
     if (only === undefined) return;
-    if (more.length === 0) return tally.refused(only, outcome.message);
+    if (more.length === 0) {
+      tally.refused(only, outcome.message);
+      if (strict) haltFor(`Line ${only.number} was refused, and --strict stops at the first such line.`);
+      return;
+    }
     const middle = Math.ceil(lines.length / 2);
     await sendNow(lines.slice(0, middle));
     await sendNow(lines.slice(middle));

@@ -30,7 +30,10 @@ export const sendFlags: readonly Flag[] = [
     ...jsonFlag,
     doc: "Print the server's response instead of the event's id; for lines, one JSON object each.",
   },
-  { name: "--strict", doc: "Stop at the first line that is not an event. Otherwise, the remaining lines are sent." },
+  {
+    name: "--strict",
+    doc: "Stop at the first line that is not an event or is refused. Otherwise, the remaining lines are sent.",
+  },
   {
     name: "--retry-for",
     value: "TIME",

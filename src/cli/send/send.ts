@@ -85,7 +85,7 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
 
   async function sendAll(input: AsyncIterable<Uint8Array>, post: Post): Promise<number> {
     const tally = createTally({ io, clock, json: options.json });
-    const sender = createBatchSender({ post, tally, concurrency: options.concurrency });
+    const sender = createBatchSender({ ...options, post, tally });
     const { stopped, lastLine } = await sendLines({ ...options, input, sender, tally, clock, signal });
     const reason = sender.haltReason ?? stopped;
     const unread = stopped === null ? "" : ` Nothing after line ${lastLine.toLocaleString("en-US")} was read.`;
