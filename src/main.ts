@@ -4,7 +4,7 @@ import { type EndSignal, exitCode, type Io, otherSignals, signalExitCode } from 
 import { successorVariable } from "./cli/successor-variable.ts";
 import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "./cli/terminal.ts";
 import type { Predecessor, PredecessorMessage } from "./handover.ts";
-import { messageOf } from "./lib/error-message.ts";
+import { codeOf, messageOf } from "./lib/error-message.ts";
 
 /** Older ones leak on aborted bodies, newer ones are untested (hazards, section 3). */
 const requiredBun = "1.4.5";
@@ -20,11 +20,14 @@ async function main(): Promise<void> {
   }
   // Loaded only now: another runtime would fail on the imports before it could say why.
   const { runCommand, startsServer } = await import("./cli/run.ts");
-  if (!startsServer(io.args)) again = "run";
+  isServer = startsServer(io.args);
   const code = await runCommand(io.args, io);
-  if (isAskedToEnd || startsServer(io.args)) endSoon(code);
+  if (isAskedToEnd || isServer) endSoon(code);
   else endOnceRead(code);
 }
+
+/** Taken for one until the arguments are read. */
+let isServer = true;
 
 const progress = createProgressLine(process.stderr);
 const lines = createLineWriter();
@@ -108,14 +111,20 @@ function readPredecessor(): Predecessor | null {
 function createLineWriter() {
   let lines: string[] = [];
   let written = Promise.resolve();
-  // A reader that has gone (`postrider help | head -1`) is not our fault.
+  let failure: Error | null = null;
+  // Whoever writes hears of it, too.
   process.stdout.on("error", () => {});
   const flush = () => {
     if (lines.length === 0) return;
     const text = lines.join("");
     lines = [];
     if (process.stdout.isTTY === true) progress.above("");
-    const taken = new Promise<void>((resolve) => process.stdout.write(text, () => resolve()));
+    const taken = new Promise<void>((resolve) => {
+      process.stdout.write(text, (error) => {
+        failure ??= error ?? null;
+        resolve();
+      });
+    });
     written = written.then(() => taken);
   };
   return {
@@ -125,6 +134,8 @@ function createLineWriter() {
     flush,
     /** Resolves when everything flushed has been taken. An empty write would not tell: Bun 1.4.5 calls back immediately. */
     whenWritten: () => written,
+    /** Why some of it was lost; null: none was. A reader that has gone (`postrider help | head -1`) wants no more. */
+    loss: () => (failure !== null && codeOf(failure) !== "EPIPE" ? failure : null),
   };
 }
 
@@ -143,16 +154,18 @@ function endOnceRead(code: number): void {
 function endWhenWritten(code: number): void {
   setImmediate(async () => {
     await lines.whenWritten();
-    process.stderr.write("", () => process.exit(code));
+    const loss = lines.loss();
+    // A server is not run for its log.
+    if (loss === null || isServer) return process.stderr.write("", () => process.exit(code));
+    const said = `postrider: The output is incomplete (${messageOf(loss)}). Try: free some space, or write it elsewhere.\n`;
+    process.stderr.write(said, () => process.exit(code === exitCode.ok ? exitCode.failed : code));
   });
 }
-
-/** What to do with the program after a bug: unlike a server, a command is not started. */
-let again: "start" | "run" = "start";
 
 /** A bug ends the program with a sentence, not with its source text. What it had acknowledged is on disk. */
 function crash(error: unknown): void {
   const message = messageOf(error).replaceAll(/\s+/g, " ");
+  const again = isServer ? "start" : "run";
   process.stderr.write(
     `postrider: Unexpected error (${message}); every acknowledged event is stored. Try: ${again} it again and, if it ` +
       "happens again, report this line with the stack that POSTRIDER_LOG_LEVEL=debug adds.\n",

@@ -36,6 +36,9 @@ writeFileSync(
   };`,
 );
 
+const listing = ["events", "list", "--json", "--size", "500"];
+const environment = () => ({ ...process.env, POSTRIDER_URL: app.url, POSTRIDER_TOKEN: account.jwt });
+
 /** `events list` into a pipe that is not read yet. */
 async function list() {
   const pipe = join(folder, `${crypto.randomUUID()}.fifo`);
@@ -44,14 +47,11 @@ async function list() {
   const both = openSync(pipe, "r+");
   const [reading, writing] = [openSync(pipe, "r"), openSync(pipe, "w")];
   closeSync(both);
-  const child = Bun.spawn(
-    [process.execPath, "--preload", impatience, main, "events", "list", "--json", "--size", "500"],
-    {
-      env: { ...process.env, POSTRIDER_URL: app.url, POSTRIDER_TOKEN: account.jwt },
-      stdout: writing,
-      stderr: "pipe",
-    },
-  );
+  const child = Bun.spawn([process.execPath, "--preload", impatience, main, ...listing], {
+    env: environment(),
+    stdout: writing,
+    stderr: "pipe",
+  });
   closeSync(writing);
   const said = child.stderr.getReader();
   const { value } = await said.read();
@@ -66,6 +66,19 @@ async function list() {
     leave: () => closeSync(reading),
   };
 }
+
+test.skipIf(process.platform === "win32")("a command whose output does not fit on the disk ends with 1", async () => {
+  const into = join(folder, "cut.json");
+  const child = Bun.spawn(
+    // A limit on the size of a file stands for a full disk.
+    ["bash", "-c", `trap '' XFSZ; ulimit -f 100; exec "$@" > ${into}`, "bash", process.execPath, main, ...listing],
+    { env: environment(), stderr: "pipe" },
+  );
+  expect(await new Response(child.stderr).text()).toMatch(
+    /^postrider: The output is incomplete \(EFBIG\b.*\)\. Try: free some space, or write it elsewhere\.\n$/,
+  );
+  expect(await child.exited).toBe(1);
+});
 
 describe.skipIf(process.platform === "win32")("a command whose reader takes its time", () => {
   test("waits until all of it is read", async () => {
