@@ -404,7 +404,8 @@ export const clientSettings = {
     doc: "Session token from an earlier login, instead of login and password.",
     example: "eyJhbGciOiJIUzI1NiJ9.e30.signature",
     isSecret: true,
-    ...anyText,
+    // RFC 6750, section 2.1: any other could not be sent.
+    ...optional(textLike("a session token, as a login returns it", /^[\w.~+/-]+=*$/)),
   }),
   apiKey: setting({
     env: "POSTRIDER_API_KEY",

@@ -597,4 +597,10 @@ describe("the settings of clients", () => {
       "POSTRIDER_API_KEY must be an API key (svc_sk_…). Try: POSTRIDER_API_KEY=svc_sk_",
     );
   });
+
+  test.each(["eyJh…", "Bearer eyJh", "eyJh\n.e30"])("a token that no header can carry is refused: %j", (token) => {
+    expect(() => loadClient({ POSTRIDER_TOKEN: token })).toThrow(
+      "POSTRIDER_TOKEN must be a session token, as a login returns it. Try: POSTRIDER_TOKEN=eyJ",
+    );
+  });
 });

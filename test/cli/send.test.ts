@@ -159,6 +159,13 @@ describe("the key", () => {
     expect({ code, err, secretQuestions }).toEqual({ code: 0, err: [], secretQuestions: asked });
   });
 
+  test("that is typed wrong is refused at once, and not shown", async () => {
+    const server = await receivedBy(acceptBatch);
+    const ended = send(["{}"], { url: server.url, env: { POSTRIDER_API_KEY: "" }, answers: ["svc_sk_…"] });
+    await expect(ended).rejects.toThrow("What was typed is not an API key (svc_sk_…). Try: copy the whole key.");
+    expect(server.requests).toEqual([]);
+  });
+
   test("of an account after a rotation is the new one", async () => {
     const other = await app.account();
     const rotated = await other.post("/v1/tenants/api-keys/rotate", { grace_period_seconds: 600 });

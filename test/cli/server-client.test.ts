@@ -76,6 +76,11 @@ describe("a stream", () => {
   });
 });
 
+test("what cannot be sent is no failure for now", async () => {
+  const { client } = clientOf(() => new Response());
+  await expect(client.call("GET", "/v1/events", { token: "tok…en" })).rejects.toBeInstanceOf(TypeError);
+});
+
 describe("an answer", () => {
   test("may take any time as long as more of it comes, and is what was sent", async () => {
     const { readable, write, end } = createBody();

@@ -128,6 +128,8 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
   function translate(error: unknown): unknown {
     if (signal.aborted) return signal.reason;
     if (error instanceof TemporaryFailure) return error;
+    // Not sent at all, since no request can be made of it; no repeat changes that.
+    if (error instanceof TypeError && codeOf(error) === "") return error;
     if (isDistrust(error)) {
       return new StartupError(
         `${url} cannot be trusted: its ${wordsFor(error)}. ` +

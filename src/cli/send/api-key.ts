@@ -1,5 +1,6 @@
 import type { ClientConfig } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
+import { clientSettings } from "../../settings.ts";
 import { createGet } from "../client/get.ts";
 import { type Credentials, openSession, type SessionDeps } from "../client/session.ts";
 import { readCredentials } from "../client/sign-in.ts";
@@ -17,6 +18,9 @@ export async function readKeySource(config: ClientConfig, io: Pick<Io, "ask" | "
     return { kind: "account", credentials: await readCredentials(config, io) };
   }
   const apiKey = (await io.askSecretly("API key: "))?.trim();
+  if (apiKey && clientSettings.apiKey.parse(apiKey) === null) {
+    throw new StartupError(`What was typed is not ${clientSettings.apiKey.rule}. Try: copy the whole key.`);
+  }
   if (apiKey) return { kind: "key", apiKey };
   throw new StartupError(
     "No API key to send with. Try: POSTRIDER_API_KEY=svc_sk_…, or POSTRIDER_LOGIN and POSTRIDER_PASSWORD.",
