@@ -570,7 +570,12 @@ describe("what is typed wrong is one line", () => {
     [["{hello:", "world}"], 2, "An event must be a single argument; quote it. Try: postrider send '"],
     [["{}", "--file", "x"], 2, "--file and an event cannot be combined."],
     [["--file", "/nowhere.json"], 1, "/nowhere.json cannot be read. Try: "],
-    [["{}", "--retry-for", "soon"], 2, '--retry-for must be a duration, not "soon". Try: --retry-for 2m'],
+    [
+      ["{}", "--retry-for", "soon"],
+      2,
+      '--retry-for must be a duration of at most 23h, not "soon". Try: --retry-for 2m',
+    ],
+    [["{}", "--retry-for", "24h"], 2, '--retry-for must be a duration of at most 23h, not "24h". Try: --retry-for 2m'],
     [["{}", "--concurrency", "17"], 2, "--concurrency must be 1 to 16. Try: --concurrency 4"],
     [
       ["{}", "--server", "relay"],

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
+import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
 import { StartupError, UsageError } from "../../domain/errors.ts";
-import { parseDuration } from "../../lib/duration.ts";
+import { parseDuration, unitMs } from "../../lib/duration.ts";
 import type { Flag } from "../arguments.ts";
 import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";
@@ -21,6 +22,9 @@ export interface SendOptions {
 }
 
 const defaultRetryFor = "2m";
+/** Once the server has forgotten the idempotency key, a repeat would be accepted as another event. */
+const longestRetryForMs = idempotencyLifetimeMs - unitMs.h;
+const longestRetryFor = `${longestRetryForMs / unitMs.h}h`;
 const defaultConcurrency = 4;
 const mostConcurrent = 16;
 
@@ -37,7 +41,7 @@ export const sendFlags: readonly Flag[] = [
   {
     name: "--retry-for",
     value: "TIME",
-    doc: `How long to retry a request while the server is unavailable (default ${defaultRetryFor}).`,
+    doc: `How long to retry a request while the server is unavailable, at most ${longestRetryFor} (default ${defaultRetryFor}).`,
   },
   {
     name: "--concurrency",
@@ -89,8 +93,10 @@ function readEventFile(path: string): Uint8Array {
 
 function readRetryFor(text: string): number {
   const ms = parseDuration(text);
-  if (ms !== null) return ms;
-  throw new UsageError(`--retry-for must be a duration, not "${text}". Try: --retry-for ${defaultRetryFor}`);
+  if (ms !== null && ms <= longestRetryForMs) return ms;
+  throw new UsageError(
+    `--retry-for must be a duration of at most ${longestRetryFor}, not "${text}". Try: --retry-for ${defaultRetryFor}`,
+  );
 }
 
 function readConcurrency(text = String(defaultConcurrency)): number {
