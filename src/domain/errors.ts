@@ -35,6 +35,8 @@ export interface ErrorDetails {
   retryAfterSeconds?: number;
   /** For `method_not_allowed`: the methods that the path has. */
   allow?: string[];
+  /** What it comes from, for the operator; no client sees it. */
+  cause?: unknown;
 }
 
 /** A refusal. It carries no secret and no payload, because its message reaches the client unchanged. */
@@ -46,7 +48,7 @@ export class DomainError extends Error {
   readonly allow: string[] | undefined;
 
   constructor(details: ErrorDetails) {
-    super(details.message);
+    super(details.message, details.cause === undefined ? undefined : { cause: details.cause });
     this.name = "DomainError";
     this.kind = details.kind;
     this.code = details.code;
@@ -74,8 +76,8 @@ export const invalidBody = (rule: string, code: string) => invalidField("", rule
 export const notFound = (message: string, code: string) => new DomainError({ kind: "not_found", code, message });
 
 /** A temporary failure that had no effect (rules, section 3: 503 only when a repetition is safe). */
-export const unavailable = (message: string, code: string, retryAfterSeconds = 1) =>
-  new DomainError({ kind: "unavailable", code, message, retryAfterSeconds });
+export const unavailable = (message: string, code: string, retryAfterSeconds = 1, cause?: unknown) =>
+  new DomainError({ kind: "unavailable", code, message, retryAfterSeconds, cause });
 
 export const isUnavailable = (error: unknown): error is DomainError =>
   error instanceof DomainError && error.kind === "unavailable";

@@ -10,12 +10,13 @@ import { codeOf } from "../../lib/error-message.ts";
  *   passing   nothing was written, and a repetition may succeed: no connection was made, the server has no room for one, its
  *             certificate was refused, or it ended the statement
  *   full      as passing, and the server's disk is full
+ *   exhausted as passing, and the server has no connection left
  *   conflict  as passing: two transactions were in each other's way, and the server chose this one
  *   standby   as passing, and the server is read-only: after a failover it is the wrong one
  *   lost      the connection ended, or our deadline passed, while the server had the statement
  *   defect    none of these: a constraint, or a statement that is wrong
  */
-export type Fault = "passing" | "full" | "conflict" | "standby" | "lost" | "defect";
+export type Fault = "passing" | "full" | "exhausted" | "conflict" | "standby" | "lost" | "defect";
 
 /**
  * A statement was sent, and its outcome is not known: it may have been written, or still will be. Never `unavailable`, which
@@ -50,7 +51,8 @@ export class DatabaseWentBack extends Error {
 /** By SQLSTATE, whole or its class of two characters; the first match counts. Appendix A of PostgreSQL's manual. */
 const bySqlState: readonly (readonly [prefix: string, fault: Fault])[] = [
   ["53100", "full"],
-  // Too many connections, out of memory.
+  ["53300", "exhausted"],
+  // Out of memory.
   ["53", "passing"],
   ["25006", "standby"],
   ["40001", "conflict"],
@@ -114,12 +116,17 @@ export function faultOf(error: unknown): Fault {
 
 const storageRetrySeconds = 5;
 
-/** A fault that wrote nothing, as the error that the store's interface promises. */
-export const storageUnavailable = (fault: Fault): DomainError =>
-  fault === "full"
-    ? unavailable("The database server's disk is full; retry later.", "storage_full", storageRetrySeconds)
-    : unavailable(
-        "The database does not answer at the moment; retry later.",
-        "storage_unavailable",
-        storageRetrySeconds,
-      );
+/** How the refusal of a fault continues "The database", where there is more to say than that it does not answer. */
+const refusals: Partial<Record<Fault, { text: string; code?: string }>> = {
+  full: { text: "server's disk is full", code: "storage_full" },
+  exhausted: { text: "has no connection free at the moment" },
+};
+
+/**
+ * A fault that wrote nothing, as the error that the store's interface promises.
+ * @param cause what the client or the server said
+ */
+export function storageUnavailable(fault: Fault, cause?: unknown): DomainError {
+  const { text, code = "storage_unavailable" } = refusals[fault] ?? { text: "does not answer at the moment" };
+  return unavailable(`The database ${text}; retry later.`, code, storageRetrySeconds, cause);
+}

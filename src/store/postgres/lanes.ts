@@ -27,6 +27,11 @@ export interface Lanes {
   settle(settlement: Settlement): Promise<LaneSettlement>;
   /** From now on this process is another node. */
   beginAt(node: Node): void;
+  /**
+   * Resolves once the database has answered on the connection of each lane; where there is none, it is made.
+   * @throws unavailable
+   */
+  reach(): Promise<void>;
   /** Resolves when everything being written now has been answered. */
   underWay(): Promise<void>;
   /** Age of the oldest waiting job, in ms. */
@@ -123,6 +128,10 @@ export function createLanes(options: LanesOptions): Lanes {
       const before = current;
       current = open(node);
       if (before !== null) closing = Promise.all([closing, end(before)]);
+    },
+
+    async reach() {
+      await Promise.all(living().pools.map((pool) => pool.read("select 1")));
     },
 
     async underWay() {

@@ -64,7 +64,7 @@ export function createListener(url: string, patience: PatienceOptions): Listener
           await current.listen(...subscription);
         } catch (error) {
           const fault = faultOf(error);
-          throw fault === "defect" ? error : storageUnavailable(fault);
+          throw fault === "defect" ? error : storageUnavailable(fault, error);
         }
       });
       subscriptions.push(subscription);

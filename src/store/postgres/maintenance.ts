@@ -8,6 +8,7 @@ import type { MaintenanceVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { createFailureSweep } from "./empty-failures.ts";
 import { storageUnavailable } from "./faults.ts";
+import type { Lanes } from "./lanes.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
 import { dropPartitions, makePartitions, partitionAt } from "./partitions.ts";
 import type { Pool } from "./pool.ts";
@@ -17,6 +18,8 @@ export interface Upkeep {
   readonly clock: Pick<Clock, "monotonicMs">;
   /** A connection on which a statement may take minutes; it is closed afterwards. */
   openPool(): Pool;
+  /** What accepts and settles: a server that cannot reach its lanes is not ready, however well everything else works. */
+  lanes: Pick<Lanes, "reach">;
 }
 
 /** Rows that have outlived their use: everything up to this many milliseconds before now. */
@@ -97,15 +100,17 @@ export function maintenanceVerbs(
       });
     },
 
-    probe: () =>
-      writes.submit(async (tx) => {
+    async probe() {
+      await writes.submit(async (tx) => {
         const own = node();
         const written = await tx.run("update node set heeded = heeded where incarnation = $1::int returning 1", [
           own.incarnation,
         ]);
         if (written.length === 0) throw storageUnavailable("passing");
         if (masterKey && !(await masterKey.holds(tx))) throw masterKeyUseless();
-      }),
+      });
+      await upkeep.lanes.reach();
+    },
 
     // Autovacuum gives back the space of other tables in time; months of which nothing is left are dropped right away.
     async reclaim() {

@@ -136,7 +136,7 @@ export function createPool(options: PoolOptions): Pool {
     if (fault === "defect") return error;
     onFailure?.(error);
     if (fault === "standby") giveUp(sql);
-    return fault === "lost" ? new OutcomeUnknown(error) : storageUnavailable(fault);
+    return fault === "lost" ? new OutcomeUnknown(error) : storageUnavailable(fault, error);
   }
 
   const queryValues = (text: string, values: readonly Value[]) => (sql: SQL) =>

@@ -244,6 +244,8 @@ export async function openPostgresStore({
   // If it cannot be done now, it is done when the lease has run out.
   if (lastNode !== null) await retireMarked(pool, lastNode).catch(failed("rescue"));
   await node.join();
+  // The first event must not be the one to find out that there is no connection left.
+  await untilAnswered(patience, lanes.reach);
   const figure = (options: Pick<KeptFigureOptions, "read" | "maxAgeMs">) => {
     const kept = createKeptFigure({ clock: machineClock, onFailure: failed("figure"), ...options });
     // Makes an answer available for the first time it is asked for.
@@ -300,7 +302,11 @@ export async function openPostgresStore({
     ...retentionVerbs(connection),
     ...sealingVerbs(connection),
     ...erasureVerbs(connection),
-    ...maintenanceVerbs(connection, { clock: machineClock, openPool: () => poolOf(patient, "upkeep") }, masterKey),
+    ...maintenanceVerbs(
+      connection,
+      { clock: machineClock, openPool: () => poolOf(patient, "upkeep"), lanes },
+      masterKey,
+    ),
   });
   let closing: Promise<void> | null = null;
   const store: Store = {
