@@ -3,7 +3,8 @@ import type { Clock } from "../../lib/clock.ts";
 import { createVault } from "../../lib/vault.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { createPool, type Pool } from "./pool.ts";
-import { addressOf, checkServer, type StartCheckOptions } from "./start-check.ts";
+import { checkServer, type StartCheckOptions } from "./start-check.ts";
+import { addressOf } from "./unusable.ts";
 
 /**
  * Somebody else's empty database, borrowed for servers that are demonstrated or tested on it; they leave it as they found it.

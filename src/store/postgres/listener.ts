@@ -19,8 +19,8 @@ const reconnectMs = 1000;
  * The client would reconnect by itself, but writes each failure to the console, where the log is. So a client is closed as
  * soon as its connection is lost, and we open the next one.
  */
-export function createListener(url: string, patience: PatienceOptions): Listener {
-  const { clock, onFailure } = patience;
+export function createListener(patience: PatienceOptions): Listener {
+  const { url, clock, onFailure } = patience;
   type Subscription = Parameters<Listener["listen"]>;
   const subscriptions: Subscription[] = [];
   let current = open();
@@ -64,6 +64,7 @@ export function createListener(url: string, patience: PatienceOptions): Listener
           await current.listen(...subscription);
         } catch (error) {
           const fault = faultOf(error);
+          onFailure(error);
           throw fault === "defect" ? error : storageUnavailable(fault, error);
         }
       });

@@ -9,7 +9,8 @@ import { migrations } from "./migrations.ts";
 import { readMoveMark, refusalOf } from "./move-mark.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { readQueueDepth } from "./queue.ts";
-import { addressOf, checkServer, type StartCheckOptions } from "./start-check.ts";
+import { checkServer, type StartCheckOptions } from "./start-check.ts";
+import { addressOf } from "./unusable.ts";
 
 /**
  * Looks at a database that servers may be using, with reads alone.

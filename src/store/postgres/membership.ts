@@ -15,7 +15,7 @@ import {
   retire,
 } from "./nodes.ts";
 import type { Pool } from "./pool.ts";
-import { untilAnswered } from "./until-answered.ts";
+import { type PatienceOptions, untilAnswered } from "./until-answered.ts";
 
 /**
  * This process as a node: it keeps its lease, knows until when it may act on it, and rescues what dead nodes owned.
@@ -61,6 +61,8 @@ export interface MembershipOptions {
   /** A connection on which a statement may take minutes; it is closed afterwards. */
   openPool(): Pool;
   clock: Clock;
+  /** With the database, at the start. */
+  patience: PatienceOptions;
   description: Omit<NodeDescription, "listener" | "keys">;
   /** Ids of the master keys that it has at the moment. @default none */
   keys?(): string;
@@ -84,7 +86,7 @@ export interface MembershipOptions {
 }
 
 export function createMembership(options: MembershipOptions): Membership {
-  const { pool, openPool, clock, description, keys = () => "" } = options;
+  const { pool, openPool, clock, patience, description, keys = () => "" } = options;
   const { onLost, onJoined, heed, onBeat, onRescued, onFailure } = options;
   let node: Node | null = null;
   /** A place taken by a try that has not heeded all changes yet: the next one goes on with it, or each would take another. */
@@ -252,7 +254,7 @@ export function createMembership(options: MembershipOptions): Membership {
   return {
     async start() {
       for (;;) {
-        const joined = await untilAnswered({ clock, onFailure }, tryToJoin);
+        const joined = await untilAnswered(patience, tryToJoin);
         if (joined === "crowded") {
           throw new StartupError(
             `All ${nodeSlots} places for nodes on this database are taken. Try: stop one of them, or wait until the lease ` +

@@ -25,7 +25,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { faultOf, sqlStateOf } from "./faults.ts";
 import { createPool, type Pool } from "./pool.ts";
-import { unusable } from "./start-check.ts";
+import { unusable } from "./unusable.ts";
 
 export interface Migration {
   readonly name: string;
@@ -74,6 +74,8 @@ const madeByAnother: ReadonlySet<string | undefined> = new Set(["42P07", "42710"
 export interface MigrateOptions {
   url: string;
   clock: Pick<Clock, "after">;
+  /** See `PoolOptions`. */
+  onFailure?(error: unknown): void;
   list?: readonly Migration[];
 }
 
@@ -86,9 +88,9 @@ export interface MigrateOptions {
  * @throws StartupError when the database has seen more migrations than this program knows, or one is wrong; otherwise as
  * `Pool.transact`
  */
-export async function migrate({ url, clock, list = migrations }: MigrateOptions): Promise<void> {
+export async function migrate({ url, clock, onFailure, list = migrations }: MigrateOptions): Promise<void> {
   // May take any time: an index over many rows, or waiting for another node that builds it.
-  const pool = createPool({ url, clock, size: 1, statementTimeoutMs: 0 });
+  const pool = createPool({ url, clock, size: 1, statementTimeoutMs: 0, ...(onFailure && { onFailure }) });
   try {
     await makeTable(pool);
     while (await migrateOnce(pool, list));

@@ -42,6 +42,8 @@ export interface OwnNodeOptions {
   openPool: MembershipOptions["openPool"];
   clock: Clock;
   machineClock: Clock;
+  /** See `MembershipOptions`. */
+  patience: MembershipOptions["patience"];
   moment(): Moment;
   description: MembershipOptions["description"];
   keys(): string;
@@ -66,6 +68,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
     pool: leasePool,
     openPool: options.openPool,
     clock: machineClock,
+    patience: options.patience,
     description: options.description,
     keys: options.keys,
     onLost() {

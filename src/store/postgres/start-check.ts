@@ -1,11 +1,9 @@
-import { lookup } from "node:dns/promises";
 import { StartupError } from "../../domain/errors.ts";
-import { isCertificateRefused } from "../../lib/certificate.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { codeOf, messageOf } from "../../lib/error-message.ts";
 import { faultOf, isTlsBroken, sqlStateOf } from "./faults.ts";
 import { createPool, statementTimeoutMs } from "./pool.ts";
 import { whilePassing } from "./until-answered.ts";
+import { addressOf, connectionNotTaken, databaseSetting, isStarting, unusable } from "./unusable.ts";
 
 /** What a server reports about itself and about the connection to it. */
 export interface ServerFacts {
@@ -32,15 +30,12 @@ export interface ServerFacts {
 }
 
 const oldestVersion = 150_000;
-const variable = "POSTRIDER_DATABASE_URL";
-/** A pooler does not know a setting that the connection asks for. */
-const connectionNotTaken = "08P01";
 
 /** What makes such a server unreliable for the program, and what to do; null: nothing. */
 export function problemOf(
   facts: ServerFacts,
   durability: "required" | "waived" = "required",
-  setting: string = variable,
+  setting: string = databaseSetting,
 ): string | null {
   const isDurable = durability === "waived" || facts.fsync;
   if (facts.version < oldestVersion) {
@@ -87,30 +82,22 @@ export interface StartCheckOptions {
   durability?: "required" | "waived";
   /** The name of the setting that the URL came from, for whoever has to correct it. @default "POSTRIDER_DATABASE_URL" */
   setting?: string;
+  /** Called with what the server answers while it is not ready yet. */
+  onFailure?(error: unknown): void;
 }
 
 /** @throws StartupError when the server cannot be reached or is not reliable, with what to do */
-export async function checkServer({ url, clock, durability, setting = variable }: StartCheckOptions): Promise<void> {
+export async function checkServer(options: StartCheckOptions): Promise<void> {
+  const { url, clock, durability, setting = databaseSetting, onFailure = () => {} } = options;
   const server = addressOf(url, setting);
   let facts: ServerFacts;
   try {
-    facts = await whilePassing({ clock, onFailure() {} }, isPassing, () => factsOf({ url, clock }));
+    facts = await whilePassing({ clock, onFailure }, isPassing, () => factsOf({ url, clock }));
   } catch (error) {
     throw await unusable(error, url, setting);
   }
   const problem = problemOf(facts, durability, setting);
   if (problem !== null) throw new StartupError(`The database at ${server} ${problem}`);
-}
-
-/** Host, port and database; never the password. */
-export function addressOf(url: string, setting: string = variable): string {
-  const parsed = URL.canParse(url) ? new URL(url) : null;
-  if (parsed === null || !/^postgres(ql)?:$/.test(parsed.protocol)) {
-    throw new StartupError(
-      `${setting} is not the URL of a PostgreSQL database. Try: ${setting}=postgres://user:password@host:5432/postrider`,
-    );
-  }
-  return `${parsed.searchParams.get("path") ?? parsed.host}${parsed.pathname}`;
 }
 
 /**
@@ -160,56 +147,5 @@ async function factsOf({ url, clock }: { url: string; clock: Pick<Clock, "after"
   }
 }
 
-const isStarting = (error: unknown) => sqlStateOf(error) === "57P03";
-
 const isPassing = (error: unknown) =>
   isStarting(error) || (faultOf(error) === "lost" && sqlStateOf(error) !== connectionNotTaken && !isTlsBroken(error));
-
-/**
- * The error that tells the operator why a database cannot be used, and what to do.
- * @param error the driver's own
- */
-export async function unusable(error: unknown, url: string, setting: string = variable): Promise<StartupError> {
-  return new StartupError(`The database at ${addressOf(url, setting)} ${await reasonOf(error, url, setting)}`);
-}
-
-/** Why the server, or something on the way to it, refuses a connection. */
-async function reasonOf(error: unknown, url: string, setting: string): Promise<string> {
-  const message = messageOf(error);
-  const state = sqlStateOf(error);
-  const code = codeOf(error);
-  if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${setting}.`;
-  if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${setting}.`;
-  if (state === connectionNotTaken)
-    return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
-  if (isStarting(error)) return `is not ready (${message}). Try: start again in a moment.`;
-  if (state?.startsWith("53")) {
-    return `has no connection left (${message}). Try: raise max_connections, or the limit of that user or database.`;
-  }
-  if (untrusted.test(code)) {
-    const remedy = `name the file of its authority in ${setting}: …?sslmode=verify-full&sslrootcert=/path/to/ca.pem`;
-    return `has a certificate that nothing vouches for (${message}). Try: ${remedy}`;
-  }
-  if (isCertificateRefused(error)) {
-    return `has the wrong certificate (${message}). Try: replace it, or correct the host in ${setting}.`;
-  }
-  if (code === "ERR_POSTGRES_CONNECTION_REFUSED") return whyNotConnected(new URL(url), setting);
-  return `does not answer as it should (${message}). Try: check ${setting}, and that the server runs.`;
-}
-
-/** Codes of OpenSSL for a certificate whose authority is not known here. */
-const untrusted = /SELF_SIGNED|ISSUER_CERT|LEAF_SIGNATURE/;
-
-/** The client reports an unknown host as it reports a closed port. */
-async function whyNotConnected({ hostname, searchParams }: URL, setting: string): Promise<string> {
-  const isKnown = searchParams.has("path") || (await isResolved(hostname.replace(/^\[|\]$/g, "")));
-  return isKnown
-    ? `does not answer, as nothing listens there. Try: start PostgreSQL, or correct ${setting}.`
-    : `cannot be found: ${hostname} is not the name of a host. Try: correct ${setting}, or check this machine's DNS.`;
-}
-
-const isResolved = (host: string): Promise<boolean> =>
-  lookup(host).then(
-    () => true,
-    () => false,
-  );

@@ -154,10 +154,10 @@ export async function openPostgresStore({
   const failed = (operation: string) => (error: unknown) => tellFailure({ operation, error });
   const poolOf = (options: Pick<PoolOptions, "size" | "settings" | "statementTimeoutMs">, operation = "statement") =>
     createPool({ url, clock: machineClock, onFailure: failed(operation), ...options });
-  await checkServer({ url, clock: machineClock, ...(durability && { durability }) });
+  await checkServer({ url, clock: machineClock, onFailure: failed("start"), ...(durability && { durability }) });
   const pool = poolOf({ size: poolSize });
   const masterKey = vault && createMasterKeyCheck(vault);
-  const patience = { clock: machineClock, onFailure: failed("start") };
+  const patience = { url, clock: machineClock, onFailure: failed("start") };
   let lastSeq: number;
   try {
     lastSeq = await untilAnswered(patience, prepare);
@@ -178,6 +178,7 @@ export async function openPostgresStore({
     openPool: () => poolOf(patient, "rescue"),
     clock,
     machineClock,
+    patience,
     moment,
     description: {
       ...{ name: nodeName, schema: migrations.length, lanes: laneCount },
@@ -260,7 +261,7 @@ export async function openPostgresStore({
     clock: machineClock,
     onFailure: failed("stream"),
   });
-  const listener = createListener(url, patience);
+  const listener = createListener(patience);
   await node.listen(listener);
   await listener.listen(streamChannel, streamLog.hear, () => {});
 
@@ -341,7 +342,7 @@ export async function openPostgresStore({
     await heedMoveMark(pool);
     if (movedTo !== null) await refuseEmpty(pool, movedTo);
     await masterKey?.verify(pool);
-    await migrate({ url, clock: machineClock });
+    await migrate(patience);
     await masterKey?.remember(pool);
     // The first answer has to wait for the connection.
     for (const _ of ["slow", "quick"]) onTime?.(await askTime(pool, machineClock));

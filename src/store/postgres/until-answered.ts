@@ -1,10 +1,17 @@
-import { isUnavailable, StartupError } from "../../domain/errors.ts";
+import { type DomainError, isUnavailable, StartupError } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { OutcomeUnknown } from "./faults.ts";
+import { addressOf, knownReasonOf } from "./unusable.ts";
 
-export interface PatienceOptions {
+export interface WaitOptions {
   clock: Clock;
   onFailure(error: unknown): void;
+}
+
+export interface PatienceOptions extends WaitOptions {
+  /** Of the database. */
+  url: string;
 }
 
 /**
@@ -21,7 +28,7 @@ const pauseMs = 500;
  * @throws what the step threw: after `patienceMs` its last error, immediately if it is not temporary
  */
 export async function whilePassing<T>(
-  { clock, onFailure }: PatienceOptions,
+  { clock, onFailure }: WaitOptions,
   isPassing: (error: unknown) => boolean,
   step: () => Promise<T>,
 ): Promise<T> {
@@ -47,14 +54,20 @@ export async function untilAnswered<T>(patience: PatienceOptions, step: () => Pr
   try {
     return await whilePassing(patience, isUnanswered, step);
   } catch (error) {
-    throw isUnanswered(error) ? notStarted() : error;
+    throw isUnanswered(error) ? await notStarted(error, patience.url) : error;
   }
 }
 
-const isUnanswered = (error: unknown): boolean => error instanceof OutcomeUnknown || isUnavailable(error);
+const isUnanswered = (error: unknown): error is OutcomeUnknown | DomainError =>
+  error instanceof OutcomeUnknown || isUnavailable(error);
 
-const notStarted = () =>
-  new StartupError(
-    `The database has not answered for ${patienceMs / 1000} s, so this server does not start. ` +
+async function notStarted({ cause }: OutcomeUnknown | DomainError, url: string): Promise<StartupError> {
+  const seconds = patienceMs / 1000;
+  const reason = await knownReasonOf(cause, url);
+  if (reason !== null) return new StartupError(`After ${seconds} s, the database at ${addressOf(url)} still ${reason}`);
+  const said = cause === undefined ? "" : ` (${messageOf(cause)})`;
+  return new StartupError(
+    `The database has not answered for ${seconds} s${said}, so this server does not start. ` +
       "Try: see whether PostgreSQL runs and how busy it is, then start again.",
   );
+}

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { sqlStateOf } from "../../../src/store/postgres/faults.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { administer, sharedServer } from "../../support/postgres-server.ts";
@@ -66,5 +67,19 @@ describeWithPostgres("a node whose database has no connection left", () => {
     await limitTo(-1);
     await store.probe();
     await accept();
+  });
+
+  test.each([2, 4])("says at the start, with %i connections, what it waits for, and what to do", async (most) => {
+    const { url, limitTo } = await limitedDatabase();
+    await limitTo(most);
+    const told: unknown[] = [];
+    // Once it waits, half a minute passes.
+    const monotonicMs = () => systemClock.monotonicMs() + (told.length > 0 ? 30_000 : 0);
+    const opening = openPostgresStore({
+      ...{ url, clock: systemClock, machineClock: { ...systemClock, monotonicMs }, durability: "waived" },
+      onFailure: ({ error }) => void told.push(sqlStateOf(error)),
+    });
+    await expect(opening).rejects.toThrow(/^After 30 s, the database at .* still has no connection left .*Try: raise/);
+    expect(told[0]).toBe("53300");
   });
 });

@@ -261,7 +261,7 @@ describeWithPostgres("a pool of connections", () => {
 
   test("a listener hears again after its connection was lost", async () => {
     const url = await postgres.database();
-    const listener = createListener(url, { clock: systemClock, onFailure() {} });
+    const listener = createListener({ url, clock: systemClock, onFailure() {} });
     postgres.cleanUpFirst(() => listener.close());
     const server = await sharedServer();
     const name = new URL(url).pathname.slice(1);
@@ -291,7 +291,8 @@ describeWithPostgres("a pool of connections", () => {
     postgres.cleanUpFirst(proxy.close);
     let listening = Promise.withResolvers<void>();
     let failed = Promise.withResolvers<unknown>();
-    const listener = createListener(proxy.url, {
+    const listener = createListener({
+      url: proxy.url,
       clock: createFastClock(100),
       onFailure: (error) => failed.resolve(error),
     });

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
+import { SQL } from "bun";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { storageUnavailable } from "../../../src/store/postgres/faults.ts";
+import { DeadlinePassed, OutcomeUnknown, storageUnavailable } from "../../../src/store/postgres/faults.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { untilAnswered } from "../../../src/store/postgres/until-answered.ts";
 import { createFastClock } from "../../support/fast-clock.ts";
@@ -10,22 +11,34 @@ import { createCuttingProxy } from "../../support/postgres-proxy.ts";
 describeWithPostgres("a server that starts", () => {
   const postgres = usePostgres();
 
-  test("says so and ends when the database does not answer for long", async () => {
+  const patience = { url: "postgres://db.test/postrider", clock: createFastClock(1_000), onFailure() {} };
+  const noneLeft = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "53300" });
+
+  test.each<[why: string, error: Error, said: RegExp]>([
+    ["nobody knows", storageUnavailable("passing"), /^The database has not answered for 30 s, so .*Try: see whether/],
+    [
+      "it stands still",
+      new OutcomeUnknown(new DeadlinePassed("Not for 12000 ms")),
+      /^The database has not answered for 30 s \(Not for 12000 ms\), so .*Try: see whether/,
+    ],
+    [
+      "it has no connection left",
+      storageUnavailable("exhausted", noneLeft),
+      /^After 30 s, the database at db\.test\/postrider still has no connection left \(it says so\)\. Try: raise/,
+    ],
+  ])("says so and ends when the database does not answer for long, because %s", async (_, error, said) => {
     let tries = 0;
     const away = () => {
       tries += 1;
-      return Promise.reject(storageUnavailable("passing"));
+      return Promise.reject(error);
     };
-    const patience = { clock: createFastClock(1_000), onFailure() {} };
-    await expect(untilAnswered(patience, away)).rejects.toThrow(/has not answered for 30 s.*Try: /);
+    await expect(untilAnswered(patience, away)).rejects.toThrow(said);
     expect(tries).toBeGreaterThan(2);
   });
 
   test("fails at once for what is not a matter of the connection", async () => {
     const wrong = new Error("wrong");
-    await expect(untilAnswered({ clock: systemClock, onFailure() {} }, () => Promise.reject(wrong))).rejects.toBe(
-      wrong,
-    );
+    await expect(untilAnswered(patience, () => Promise.reject(wrong))).rejects.toBe(wrong);
   });
 
   test.each([

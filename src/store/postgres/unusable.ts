@@ -1,0 +1,83 @@
+import { lookup } from "node:dns/promises";
+import { StartupError } from "../../domain/errors.ts";
+import { isCertificateRefused } from "../../lib/certificate.ts";
+import { codeOf, messageOf } from "../../lib/error-message.ts";
+import { sqlStateOf } from "./faults.ts";
+
+/** The setting that the URL of the database comes from, unless a command says otherwise. */
+export const databaseSetting = "POSTRIDER_DATABASE_URL";
+/** A pooler does not know a setting that the connection asks for. */
+export const connectionNotTaken = "08P01";
+
+/** Host, port and database; never the password. */
+export function addressOf(url: string, setting: string = databaseSetting): string {
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  if (parsed === null || !/^postgres(ql)?:$/.test(parsed.protocol)) {
+    throw new StartupError(
+      `${setting} is not the URL of a PostgreSQL database. Try: ${setting}=postgres://user:password@host:5432/postrider`,
+    );
+  }
+  return `${parsed.searchParams.get("path") ?? parsed.host}${parsed.pathname}`;
+}
+
+/** It recovers from a crash, or has only just begun. */
+export const isStarting = (error: unknown) => sqlStateOf(error) === "57P03";
+
+/**
+ * The error that tells the operator why a database cannot be used, and what to do.
+ * @param error the driver's own
+ */
+export async function unusable(error: unknown, url: string, setting: string = databaseSetting): Promise<StartupError> {
+  const reason =
+    (await knownReasonOf(error, url, setting)) ??
+    `does not answer as it should (${messageOf(error)}). Try: check ${setting}, and that the server runs.`;
+  return new StartupError(`The database at ${addressOf(url, setting)} ${reason}`);
+}
+
+/**
+ * Why the server, or something on the way to it, refuses a connection, and what to do, as what continues "The database"; null
+ * when its error does not tell.
+ */
+export async function knownReasonOf(
+  error: unknown,
+  url: string,
+  setting: string = databaseSetting,
+): Promise<string | null> {
+  const message = messageOf(error);
+  const state = sqlStateOf(error);
+  const code = codeOf(error);
+  if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${setting}.`;
+  if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${setting}.`;
+  if (state === connectionNotTaken)
+    return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
+  if (isStarting(error)) return `is not ready (${message}). Try: start again in a moment.`;
+  if (state?.startsWith("53")) {
+    return `has no connection left (${message}). Try: raise max_connections, or the limit of that user or database.`;
+  }
+  if (untrusted.test(code)) {
+    const remedy = `name the file of its authority in ${setting}: …?sslmode=verify-full&sslrootcert=/path/to/ca.pem`;
+    return `has a certificate that nothing vouches for (${message}). Try: ${remedy}`;
+  }
+  if (isCertificateRefused(error)) {
+    return `has the wrong certificate (${message}). Try: replace it, or correct the host in ${setting}.`;
+  }
+  if (code === "ERR_POSTGRES_CONNECTION_REFUSED") return whyNotConnected(new URL(url), setting);
+  return null;
+}
+
+/** Codes of OpenSSL for a certificate whose authority is not known here. */
+const untrusted = /SELF_SIGNED|ISSUER_CERT|LEAF_SIGNATURE/;
+
+/** The client reports an unknown host as it reports a closed port. */
+async function whyNotConnected({ hostname, searchParams }: URL, setting: string): Promise<string> {
+  const isKnown = searchParams.has("path") || (await isResolved(hostname.replace(/^\[|\]$/g, "")));
+  return isKnown
+    ? `does not answer, as nothing listens there. Try: start PostgreSQL, or correct ${setting}.`
+    : `cannot be found: ${hostname} is not the name of a host. Try: correct ${setting}, or check this machine's DNS.`;
+}
+
+const isResolved = (host: string): Promise<boolean> =>
+  lookup(host).then(
+    () => true,
+    () => false,
+  );
