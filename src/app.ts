@@ -129,6 +129,8 @@ export interface AppDeps {
   senderThread?: boolean;
   /** Seconds; tests of slow clients have less patience. @default idleTimeoutSeconds */
   idleTimeout?: number;
+  /** Ends the wait for a database that does not answer. */
+  signal?: AbortSignal;
   /** Told what time the database has, if it is on another machine. */
   onTime?(time: DatabaseTime): void;
   /** Tests of clients that do not read have less patience. @default readerPatienceMs */
@@ -148,11 +150,12 @@ export interface AppDeps {
 /**
  * The composition root: what exists, and what gets what. A unit whose parts nobody else needs, such as the engine,
  * assembles them itself, and is only built here.
- * @throws StartupError with what to do
+ * @throws StartupError with what to do; `shutting_down` when the signal came first
  */
 export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, secrets, storeFolder, random = Math.random, maxPageCount, idleTimeout } = deps;
-  const { wrapStore = (store) => store, senderThread = true, readerPatienceMs, onTime, durability = "required" } = deps;
+  const { wrapStore = (store) => store, senderThread = true, readerPatienceMs, durability = "required" } = deps;
+  const { onTime, signal } = deps;
   const home = leftOnce(deps.home);
   const nodeName = config.nodeName ?? hostname();
   const log = createBoundedLog({
@@ -554,6 +557,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
               noteNode: home.noteNode,
               onBeat: machine.storage.committed,
               ...(onTime && { onTime }),
+              ...(signal && { signal }),
             };
       const opened = await openStore({
         ...place,

@@ -1,6 +1,7 @@
 import { uptime } from "node:os";
 import { type App, createApp } from "../app.ts";
 import { type Config, readSettings, toConfig, withFlags } from "../config.ts";
+import { isUnavailable } from "../domain/errors.ts";
 import { pausable } from "../domain/pauses.ts";
 import type { Successor } from "../handover.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -86,7 +87,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const { secrets, path: storeFolder, held, isTokenNew } = dataDir;
   const config = { ...given, paused: pausable.filter((what) => given.paused.includes(what) || held.includes(what)) };
   const onTime = databaseClock?.heard;
-  const app = await createApp(config, {
+  const starting = createApp(config, {
     clock,
     log,
     secrets,
@@ -98,7 +99,13 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     restart,
     runOwn: createRunOwn(withFlags(io.env, flags), config.dataDir),
     ...(onTime && { onTime }),
+    signal: ending,
   });
+  const app = await starting.catch((error: unknown) => {
+    if (ending.aborted && isUnavailable(error)) return null;
+    throw error;
+  });
+  if (app === null) return exitCode.ok;
   if (!(await app.endRestore(ending))) {
     await app.stop();
     return exitCode.ok;

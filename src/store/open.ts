@@ -19,7 +19,7 @@ export type StoreOptions = SqliteOptions | PostgresOptions;
 /**
  * Opens the store, or creates a new one. The backend is picked here: outside its own folder, nothing else knows which one is
  * in use.
- * @throws StartupError with what to do
+ * @throws StartupError with what to do; `shutting_down` when the signal of the options came first
  */
 export async function openStore(options: StoreOptions): Promise<OpenedStore> {
   if (!("url" in options)) return openSqliteStore(options);

@@ -1,4 +1,4 @@
-import { StartupError } from "../../domain/errors.ts";
+import { StartupError, shuttingDown } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { faultOf, isTlsBroken, sqlStateOf } from "./faults.ts";
 import { createPool, statementTimeoutMs } from "./pool.ts";
@@ -84,17 +84,24 @@ export interface StartCheckOptions {
   setting?: string;
   /** Called with what the server answers while it is not ready yet. */
   onFailure?(error: unknown): void;
+  /** Ends the wait for a server that is not ready yet. */
+  signal?: AbortSignal;
 }
 
-/** @throws StartupError when the server cannot be reached or is not reliable, with what to do */
+/**
+ * @throws StartupError when the server cannot be reached or is not reliable, with what to do; `shutting_down` when the signal
+ * came first
+ */
 export async function checkServer(options: StartCheckOptions): Promise<void> {
-  const { url, clock, durability, setting = databaseSetting, onFailure = () => {} } = options;
+  const { url, clock, durability, setting = databaseSetting, onFailure = () => {}, signal } = options;
   const server = addressOf(url, setting);
   let facts: ServerFacts;
   try {
-    facts = await whilePassing({ clock, onFailure }, isPassing, () => factsOf({ url, clock }));
+    facts = await whilePassing({ clock, onFailure, ...(signal && { signal }) }, isPassing, () =>
+      factsOf({ url, clock }),
+    );
   } catch (error) {
-    throw await unusable(error, url, setting);
+    throw signal?.aborted ? shuttingDown() : await unusable(error, url, setting);
   }
   const problem = problemOf(facts, durability, setting);
   if (problem !== null) throw new StartupError(`The database at ${server} ${problem}`);

@@ -92,6 +92,8 @@ export interface PostgresOptions {
   /** Called with how far the times of ids are ahead of the clock; otherwise 0. */
   onAhead?(aheadMs: number): void;
   warn?(message: string): void;
+  /** Ends the wait for the database before it is open: the program is to end. */
+  signal?: AbortSignal;
   /** Called with what the listener of changes threw. */
   onDefect?(error: unknown): void;
   durability?: StartCheckOptions["durability"];
@@ -126,7 +128,10 @@ const snapshotMaxAgeMs = 1_000;
 /** One accepts, one settles, and the row of the third says whether the node may own (`ownership.ts`). */
 const laneCount = 3;
 
-/** Opens a node on a database, and creates the schema if there is none. @throws StartupError with what to do */
+/**
+ * Opens a node on a database, and creates the schema if there is none.
+ * @throws StartupError with what to do; `shutting_down` when the signal came first
+ */
 export async function openPostgresStore({
   url,
   clock,
@@ -145,6 +150,7 @@ export async function openPostgresStore({
   onFailure,
   onDefect,
   durability,
+  signal,
 }: PostgresOptions): Promise<OpenedStore> {
   let isClosing = false;
   // Connections that end with the store are not failures of it.
@@ -154,10 +160,10 @@ export async function openPostgresStore({
   const failed = (operation: string) => (error: unknown) => tellFailure({ operation, error });
   const poolOf = (options: Pick<PoolOptions, "size" | "settings" | "statementTimeoutMs">, operation = "statement") =>
     createPool({ url, clock: machineClock, onFailure: failed(operation), ...options });
-  await checkServer({ url, clock: machineClock, onFailure: failed("start"), ...(durability && { durability }) });
+  const patience = { url, clock: machineClock, onFailure: failed("start"), ...(signal && { signal }) };
+  await checkServer({ ...patience, ...(durability && { durability }) });
   const pool = poolOf({ size: poolSize });
   const masterKey = vault && createMasterKeyCheck(vault);
-  const patience = { url, clock: machineClock, onFailure: failed("start") };
   let lastSeq: number;
   try {
     lastSeq = await untilAnswered(patience, prepare);

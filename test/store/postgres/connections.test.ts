@@ -82,4 +82,15 @@ describeWithPostgres("a node whose database has no connection left", () => {
     await expect(opening).rejects.toThrow(/^After 30 s, the database at .* still has no connection left .*Try: raise/);
     expect(told[0]).toBe("53300");
   });
+
+  test("ends its start at once when it is asked to", async () => {
+    const { url, limitTo } = await limitedDatabase();
+    await limitTo(4);
+    const asked = new AbortController();
+    const opening = openPostgresStore({
+      ...{ url, clock: systemClock, durability: "waived", signal: asked.signal },
+      onFailure: () => asked.abort(),
+    });
+    expect(await refusalOf(opening)).toBe("unavailable shutting_down");
+  });
 });

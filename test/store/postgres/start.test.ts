@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { SQL } from "bun";
+import { shuttingDown } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { DeadlinePassed, OutcomeUnknown, storageUnavailable } from "../../../src/store/postgres/faults.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
@@ -34,6 +35,15 @@ describeWithPostgres("a server that starts", () => {
     };
     await expect(untilAnswered(patience, away)).rejects.toThrow(said);
     expect(tries).toBeGreaterThan(2);
+  });
+
+  test("stops waiting at once when it is asked to end, even for an answer that never comes", async () => {
+    const asked = new AbortController();
+    const ended = untilAnswered({ ...patience, signal: asked.signal }, () => new Promise<never>(() => {}));
+    asked.abort();
+    await expect(ended).rejects.toThrow(shuttingDown().message);
+    const tries = untilAnswered({ ...patience, signal: asked.signal }, () => Promise.reject(new Error("tried")));
+    await expect(tries).rejects.toThrow(shuttingDown().message);
   });
 
   test("fails at once for what is not a matter of the connection", async () => {
