@@ -61,6 +61,9 @@ export async function knownReasonOf(
   if (isCertificateRefused(error)) {
     return `has the wrong certificate (${message}). Try: replace it, or correct the host in ${setting}.`;
   }
+  if (code === "ERR_POSTGRES_TLS_NOT_AVAILABLE") {
+    return `offers no TLS, which sslmode in ${setting} asks for. Try: turn on ssl in postgresql.conf, or take sslmode out of the URL.`;
+  }
   if (code === "ERR_POSTGRES_CONNECTION_REFUSED") return whyNotConnected(new URL(url), setting);
   return null;
 }

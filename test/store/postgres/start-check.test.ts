@@ -83,6 +83,14 @@ describe("where there is no database, the check says", () => {
     );
   });
 
+  test("that it offers no TLS, if the URL asks for it", async () => {
+    const refuseTls = (socket: Bun.Socket) => void socket.write("N");
+    const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: refuseTls } });
+    const said = await refusal(`postgres://127.0.0.1:${server.port}/postrider?sslmode=verify-full`);
+    server.stop(true);
+    expect(said).toMatch(/offers no TLS, .*Try: turn on ssl in postgresql\.conf, or take sslmode out of the URL\.$/);
+  });
+
   test("the same to a server that is about to succeed another one", async () => {
     const look = isOfThisSchema({ url: "postgres://127.0.0.1:1/postrider", clock: systemClock });
     await expect(look).rejects.toThrow(/^The database at 127\.0\.0\.1:1\/postrider does not answer, .*Try:/);
