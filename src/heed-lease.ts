@@ -18,29 +18,29 @@ export interface LeaseHeederDeps {
 }
 
 /** What a running program does when its lease on the store is lost or changes. */
-export const createLeaseHeeder = ({
-  deliveries,
-  hub,
-  answers,
-  signers,
-  failingWebhooks,
-  avoidNodes,
-  log,
-}: LeaseHeederDeps): NodeLeaseListener => ({
-  lost() {
-    deliveries.surrender();
-    // Since the last heartbeat a session or an account may have ended; clients that are still welcome come back.
-    hub.closeAll();
-    answers.closeAll();
-    signers.forgetAll();
-    failingWebhooks.forgetAll();
-  },
-  confirmed() {
-    avoidNodes();
-    deliveries.wake([]);
-  },
-  rescued(nodes) {
-    for (const { name, deliveries: takenOver } of nodes) log.write("warn", "node.died", { node: name, takenOver });
-  },
-  unowned: deliveries.look,
-});
+export function createLeaseHeeder(deps: LeaseHeederDeps): NodeLeaseListener {
+  const { deliveries, hub, answers, signers, failingWebhooks, avoidNodes, log } = deps;
+  let letGo = 0;
+
+  return {
+    lost() {
+      letGo = deliveries.surrender();
+      // Since the last heartbeat a session or an account may have ended; clients that are still welcome come back.
+      hub.closeAll();
+      answers.closeAll();
+      signers.forgetAll();
+      failingWebhooks.forgetAll();
+    },
+    rejoined(awayMs) {
+      log.write("warn", "node.rejoined", { seconds: Math.round(awayMs / 1000), letGo });
+    },
+    confirmed() {
+      avoidNodes();
+      deliveries.wake([]);
+    },
+    rescued(nodes) {
+      for (const { name, deliveries: takenOver } of nodes) log.write("warn", "node.died", { node: name, takenOver });
+    },
+    unowned: deliveries.look,
+  };
+}

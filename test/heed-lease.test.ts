@@ -7,7 +7,7 @@ function setUp() {
   const lines: string[] = [];
   const note = (act: string) => () => void done.push(act);
   const heeder = createLeaseHeeder({
-    deliveries: { surrender: note("surrender"), wake: note("wake"), look: note("look") },
+    deliveries: { surrender: () => done.push("surrender") + 11, wake: note("wake"), look: note("look") },
     hub: { closeAll: note("close streams") },
     answers: { closeAll: note("close answers") },
     signers: { forgetAll: note("forget keys") },
@@ -40,4 +40,11 @@ test("a node that died is named in the log of the one that saw it, with what it 
   const { heeder, lines } = setUp();
   heeder.rescued([{ incarnation: 7, name: "relay-2", deliveries: 12 }]);
   expect(lines).toEqual(["00:00:00  WARN node.died  node=relay-2  takenOver=12"]);
+});
+
+test("a node that is back says in its log how long it was away, and what it let go of", () => {
+  const { heeder, lines } = setUp();
+  heeder.lost();
+  heeder.rejoined(22_400);
+  expect(lines).toEqual(["00:00:00  WARN node.rejoined  seconds=22  letGo=12"]);
 });

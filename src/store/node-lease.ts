@@ -54,6 +54,8 @@ export interface NodeLeaseListener {
    * node.
    */
   lost(): void;
+  /** This node is back as another one; the lease that it lost was last confirmed `awayMs` ago. */
+  rejoined(awayMs: number): void;
   /** The lease was extended, so what had to wait for that may start. */
   confirmed(): void;
   /** This node, and no other one, has declared these dead; `unowned` follows. */

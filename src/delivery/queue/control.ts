@@ -29,8 +29,9 @@ export interface DeliveryControl {
   /**
    * Nothing that was owned here still is: attempts in flight are aborted, and what waits here is forgotten. So is what is
    * paused or disabled, since news of its end may be missed.
+   * @returns the number of these deliveries
    */
-  surrender(): void;
+  surrender(): number;
   /** There may be more to start, or to find in the table, than is known here. */
   look(): void;
   /**

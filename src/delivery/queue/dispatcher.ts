@@ -388,14 +388,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       // some of what was told has never been. What still holds is found out by accepting and claiming.
       paused.clear();
       hindsight.forgetAll();
+      let surrendered = 0;
       for (const queue of queues.all()) {
         queue.removed = true;
         queue.surrendered = true;
-        for (const delivery of queue.clear()) window.letGo(delivery);
+        const waiting = queue.clear();
+        surrendered += waiting.length + queue.inFlight;
+        for (const delivery of waiting) window.letGo(delivery);
         queue.abort();
         // Whatever is found for this webhook from now on gets a new queue.
         queues.remove(queue);
       }
+      return surrendered;
     },
 
     look() {

@@ -63,7 +63,9 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
   const { pool, leasePool, clock, machineClock, onTime } = options;
   const failed = (operation: string) => (error: unknown) => options.onFailure({ operation, error });
   let living: readonly LivingNode[] = [];
-  let listener: NodeLeaseListener = { lost() {}, confirmed() {}, rescued() {}, unowned() {} };
+  /** When the lease that was lost was last confirmed, by the monotonic clock. */
+  let inTouchUntil = 0;
+  let listener: NodeLeaseListener = { lost() {}, rejoined() {}, confirmed() {}, rescued() {}, unowned() {} };
   const membership = createMembership({
     pool: leasePool,
     openPool: options.openPool,
@@ -72,6 +74,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
     description: options.description,
     keys: options.keys,
     onLost() {
+      inTouchUntil = machineClock.monotonicMs() - membership.sinceBeatMs();
       options.onLost();
       watchers.doubt();
       listener.lost();
@@ -79,6 +82,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
     onJoined(node) {
       options.onJoined(node);
       void watchers.look();
+      listener.rejoined(machineClock.monotonicMs() - inTouchUntil);
       listener.unowned();
     },
     heed: () => changes.catchUp(),

@@ -34,7 +34,7 @@ describe("the dispatcher of a node", () => {
     await dispatcher.start();
     dispatcher.offer(range(5));
     const attempts = [...inFlight.values()];
-    dispatcher.surrender();
+    expect(dispatcher.surrender()).toBe(5);
     expect(attempts.map(({ route }) => route.signal.aborted)).toEqual([true, true]);
     expect(dispatcher.held).toBe(2);
     for (const attempt of attempts) attempt.end({ kind: "aborted", answered: false, next: null, connectionFree: null });

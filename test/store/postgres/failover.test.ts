@@ -37,7 +37,7 @@ describeWithOwnServer("a failover to a standby that lacks the last commits", () 
     const told: string[] = [];
     opened.store.onChange(({ kind }) => told.push(kind));
     let lost = 0;
-    opened.lease.onChange({ lost: () => (lost += 1), confirmed() {}, rescued() {}, unowned() {} });
+    opened.lease.onChange({ lost: () => (lost += 1), rejoined() {}, confirmed() {}, rescued() {}, unowned() {} });
     return { ...opened, told, lost: () => lost };
   }
 

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { retire } from "../../../src/store/postgres/nodes.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
@@ -41,5 +42,30 @@ describeWithPostgres("a heartbeat", () => {
     mayEnd.resolve();
     await slow;
     expect(await Promise.all(reads)).toHaveLength(12);
+  });
+
+  test("that finds its node declared dead has it join again, and tells for how long it was away", async () => {
+    const url = await postgres.migrated();
+    const time = createManualClock();
+    const { store, lease } = await openPostgresStore({
+      url,
+      clock: systemClock,
+      machineClock: time.clock,
+      durability: "waived",
+    });
+    postgres.cleanUpFirst(() => store.close());
+    const told: unknown[] = [];
+    const back = new Promise<void>((resolve) => {
+      const rejoined = (awayMs: number) => {
+        told.push(awayMs);
+        resolve();
+      };
+      lease.onChange({ lost: () => void told.push("lost"), rejoined, confirmed() {}, rescued() {}, unowned() {} });
+    });
+    const observer = postgres.pool(url);
+    for (const { incarnation } of await lease.nodes()) await retire(observer, incarnation);
+    time.advance(22_000);
+    await back;
+    expect(told).toEqual(["lost", 22_000]);
   });
 });

@@ -23,7 +23,7 @@ describeWithPostgres("what a node owns and does not know of", () => {
       name: "PostgreSQL",
       async open({ clock }) {
         const opened = await openPostgresStore({ url: proxy.url, durability: "waived", clock });
-        opened.lease.onChange({ lost() {}, confirmed() {}, rescued() {}, unowned: tell });
+        opened.lease.onChange({ lost() {}, rejoined() {}, confirmed() {}, rescued() {}, unowned: tell });
         return { ...opened, reopen: open, count: async () => ({}), edit: async () => {}, remove: async () => {} };
       },
     });

@@ -178,7 +178,7 @@ describeWithPostgres("two nodes on one database", () => {
     const { promise: told, resolve: tell } = Promise.withResolvers<void>();
     await one.lease.announce("127.0.0.1:8080");
     expect(one.lease.living()).toHaveLength(2);
-    one.lease.onChange({ lost() {}, confirmed() {}, rescued() {}, unowned: tell });
+    one.lease.onChange({ lost() {}, rejoined() {}, confirmed() {}, rescued() {}, unowned: tell });
     await other.store.close();
     await told;
     expect(one.lease.living()).toHaveLength(1);
