@@ -25,6 +25,8 @@ const interrupted: ReadonlySet<unknown> = new Set(["delivery.load_failed", "deli
 const lostOutcome = "The connection to the database ended before it answered, so it is not known whether it wrote";
 const reasons: ReadonlySet<unknown> = new Set([
   "The database does not answer at the moment; retry later.",
+  // All servers come back at once, while the database still ends their former connections.
+  "The database has no connection free at the moment; retry later.",
   lostOutcome,
 ]);
 
