@@ -21,7 +21,10 @@ describe("the examples of the documents, as written", () => {
   const processes: Bun.Subprocess[] = [];
 
   beforeAll(async () => {
-    server = await startTestApp({ env: { POSTRIDER_PAYMENTS: "sandbox" } });
+    server = await startTestApp({
+      // The receivers ask for a key set at most every two seconds.
+      env: { POSTRIDER_PAYMENTS: "sandbox", POSTRIDER_RETRY_SCHEDULE: "3s" },
+    });
     folder = mkdtempSync(join(tmpdir(), "postrider-docs-"));
   });
 
@@ -155,6 +158,7 @@ describe("the examples of the documents, as written", () => {
       const port = freePort();
       const account = await server.account({ webhooks: [{ webhook_url: `http://127.0.0.1:${port}/hook` }] });
       const secret = (await account.get("/v1/tenants/signing-secret")).body.secret;
+      const { keys } = (await server.request("GET", `/v1/tenants/${account.id}/jwks.json`)).body;
       const program = run(command(file), {
         PORT: String(port),
         SIGNING_SECRET: secret,
@@ -162,13 +166,56 @@ describe("the examples of the documents, as written", () => {
       });
       await listening(port);
       const unsigned = await fetch(`http://127.0.0.1:${port}/hook`, { method: "POST", body: "x" });
-      expect(unsigned.status).toBe(401);
+      expect(unsigned.ok).toBe(false);
       const { body } = await account.ingest({ hello: "world" });
       expect(await outputWith(program, body.eventId)).toContain(`verified ${body.eventId}`);
-      expect(await sendForgery(port)).toBe(401);
+      expect(await sendForgery(port, keys[0].kid)).toBe(401);
       await account.post("/v1/tenants/signing-keys/rotate", { activate_after_seconds: 0 });
       const { body: later } = await account.ingest({ hello: "again" });
       expect(await outputWith(program, later.eventId)).toContain(`verified ${later.eventId}`);
+    },
+    120_000,
+  );
+
+  test.each(
+    receiverPrograms
+      .filter((one) => !missing.includes(one) && one.file !== "receiver.py")
+      .map((one) => [one.name, one] as const),
+  )(
+    "%s keeps its keys while the key set cannot be fetched, and asks for it once, however many keys are unknown",
+    async (_label, { file: name, command }) => {
+      const file = join(folder, name);
+      writeFileSync(file, example(name));
+      const port = freePort();
+      const account = await server.account({ webhooks: [{ webhook_url: `http://127.0.0.1:${port}/hook` }] });
+      const { keys } = (await server.request("GET", `/v1/tenants/${account.id}/jwks.json`)).body;
+      let isAway = false;
+      let fetches = 0;
+      const keySet = Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        fetch() {
+          fetches++;
+          const away = { message: "The server is shutting down.", code: "shutting_down" };
+          return isAway ? Response.json(away, { status: 503 }) : Response.json({ keys });
+        },
+      });
+      try {
+        const program = run(command(file), { PORT: String(port), JWKS_URL: String(keySet.url) });
+        await listening(port);
+        const { body } = await account.ingest({ hello: "world" });
+        expect(await outputWith(program, body.eventId)).toContain(`verified ${body.eventId}`);
+        isAway = true;
+        const forge = () => sendForgery(port, "sk_0");
+        await until(forge, () => fetches === 2);
+        const statuses = await Promise.all(Array.from({ length: 20 }, forge));
+        expect(new Set(statuses)).toEqual(new Set([503]));
+        expect(fetches).toBeLessThan(4);
+        const { body: later } = await account.ingest({ hello: "again" });
+        expect(await outputWith(program, later.eventId)).toContain(`verified ${later.eventId}`);
+      } finally {
+        await keySet.stop(true);
+      }
     },
     120_000,
   );

@@ -57,13 +57,16 @@ export async function outputWith(child: Program, text: string): Promise<string> 
   throw new Error(`The program ended without "${text}": ${output}${await new Response(child.stderr).text()}`);
 }
 
-/** Sends something that only looks like a delivery; returns the status of the answer. */
-export async function sendForgery(port: number): Promise<number> {
+/**
+ * Sends something that only looks like a delivery; returns the status of the answer.
+ * @param keyId the key that is said to have signed it
+ */
+export async function sendForgery(port: number, keyId: string): Promise<number> {
   const { status } = await fetch(`http://127.0.0.1:${port}/hook`, {
     method: "POST",
     headers: {
       "service-signature": Buffer.alloc(64).toString("base64"),
-      "service-key-id": "sk_0",
+      "service-key-id": keyId,
       "webhook-id": "evt_0",
       "webhook-timestamp": String(Math.floor(Date.now() / 1000)),
       "webhook-signature": `v1,${Buffer.alloc(32).toString("base64")}`,

@@ -101,7 +101,7 @@ describe("a snippet, as it is pasted", () => {
       await listening(port);
       const { body } = await account.ingest({ hello: "world" });
       expect(await outputWith(program, body.eventId)).toContain(`verified ${body.eventId}`);
-      expect(await sendForgery(port)).toBe(401);
+      expect(await sendForgery(port, keys[0].kid)).toBe(401);
     },
     120_000,
   );
