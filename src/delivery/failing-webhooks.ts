@@ -1,6 +1,6 @@
 import type { WebhookStands } from "../domain/change.ts";
 import { type DisablePolicy, disablesAt, mostGoneInARow } from "../domain/failing-webhook.ts";
-import { isOwnFailure, isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
+import { hearingOf, isOwnFailure, isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
@@ -82,6 +82,10 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   const inTurn = createKeyedLock<number>();
   const underWay = new Set<Promise<void>>();
   let silence: Silence | null = null;
+  /** How many silences have ended. */
+  let silencesOver = 0;
+  /** Webhooks whose latest attempt got no answer, and how many silences had ended when that began. */
+  const unanswered = new Map<number, { readonly tenantKey: number; readonly silencesOver: number }>();
   /** When to ask the store which webhooks are failing; null: already known. */
   let learnAt: number | null = 0;
   /** Successes since the store was asked, which its answer may not include. Null: it is not being asked. */
@@ -96,24 +100,39 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
 
   /** @returns whether a failure counts against the receiver */
   function hear({ delivery, attempt }: Settlement): boolean {
+    const { tenantKey, webhookKey, url } = delivery;
     const before = silence;
-    // An answer, as nearly always: there is nothing to find out.
-    if (before === null && attempt.statusCode !== null) return true;
+    // An answer, as nearly always: there is nothing else to find out.
+    if (before === null && attempt.statusCode !== null) {
+      unanswered.delete(webhookKey);
+      return true;
+    }
     if (!isOutbound(delivery)) return true;
-    const host = URL.parse(delivery.url)?.hostname ?? "";
-    silence = silenceAfter(before, { host, ...attempt });
+    const host = URL.parse(url)?.hostname ?? "";
+    const known = unanswered.get(webhookKey);
+    const isDownByItself = known !== undefined && known.silencesOver < silencesOver;
+    silence = silenceAfter(before, { ...attempt, host, isDownByItself });
+    const heard = hearingOf(attempt.errorCode);
+    if (heard === "answer") unanswered.delete(webhookKey);
+    else if (heard === "silence" && !known) unanswered.set(webhookKey, { tenantKey, silencesOver });
+    if (before && !silence) {
+      silencesOver += 1;
+      if (isOwnOutage(before)) excuse(before);
+    }
     const isOutage = isOwnOutage(silence);
-    if (isOutage && !isOwnOutage(before)) log.write("warn", "network.silent", { since: formatIso(attempt.startedAt) });
-    if (!silence && before && isOwnOutage(before)) excuse(before.since, clock.now());
+    if (silence && isOutage && !isOwnOutage(before)) {
+      log.write("warn", "network.silent", { since: formatIso(silence.since) });
+    }
     return !isOutage && !isOwnFailure(attempt.errorCode);
   }
 
-  function excuse(from: number, until: number): void {
+  /** What began in the outage begins afresh; what had begun before is credited the time for which the outage is proven. */
+  function excuse({ since: from, until }: Silence): void {
     log.write("info", "network.answers", { since: formatIso(from) });
     for (const streak of streaks.values()) {
-      const lostMs = Math.max(0, until - Math.max(from, streak.since));
-      if (streak.isNoted) streak.excusedMs += lostMs;
-      else streak.since += lostMs;
+      if (streak.isNoted) streak.excusedMs += Math.max(0, until - Math.max(from, streak.since));
+      else if (streak.since < from) streak.since += until - from;
+      else streak.since = clock.now();
     }
   }
 
@@ -269,11 +288,15 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     },
 
     forget(webhookKeys) {
-      for (const key of webhookKeys) streaks.delete(key);
+      for (const key of webhookKeys) {
+        streaks.delete(key);
+        unanswered.delete(key);
+      }
     },
 
     forgetTenant(tenantKey) {
       for (const [key, { webhook }] of streaks) if (webhook.tenantKey === tenantKey) streaks.delete(key);
+      for (const [key, each] of unanswered) if (each.tenantKey === tenantKey) unanswered.delete(key);
     },
 
     forgetAll() {

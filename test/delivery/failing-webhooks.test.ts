@@ -305,7 +305,42 @@ describe("an outage of our own", () => {
     expect(written).toHaveLength(before);
     await attempt(200, other);
     await attempt(503);
-    expect(given.at(-1)).toMatchObject({ excusedMs: 4 * day });
+    // A day ago was the last attempt: whether the network was down since is unknown.
+    expect(given.at(-1)).toMatchObject({ excusedMs: 3 * day });
+  });
+
+  test("is none that two dead hosts make while another one answers, however rarely that is tried", async () => {
+    const { attempt, clock, lines, events } = setUp();
+    const other = { host: "b.example", webhookKey: 2 };
+    const healthy = { host: "c.example", webhookKey: 3 };
+    for (let i = 0; i < 26; i++) {
+      for (const pauseMs of [0, 5_000, 5 * minute, 30 * minute]) {
+        clock.advance(pauseMs);
+        await attempt("connection_refused");
+        await attempt("dns_failed", other);
+        if (pauseMs === 0) await attempt(204, healthy);
+      }
+      clock.advance(hour);
+    }
+    expect(lines.filter(({ event }) => event.startsWith("network."))).toEqual([]);
+    expect(events.some(({ type }) => type === "postrider.webhook.failing")).toBe(true);
+  });
+
+  test("is said once, however often two hosts that died together are tried before another one answers", async () => {
+    const { attempt, clock, lines, written } = setUp();
+    const other = { host: "b.example", webhookKey: 2 };
+    const healthy = { host: "c.example", webhookKey: 3 };
+    for (let i = 0; i < 3; i++) {
+      for (let tries = 0; tries < 3; tries++) {
+        await attempt("connection_refused");
+        await attempt("dns_failed", other);
+        clock.advance(hour);
+      }
+      await attempt(204, healthy);
+    }
+    const said = lines.map(({ event }) => event).filter((event) => event.startsWith("network."));
+    expect(said).toEqual(["network.silent", "network.answers"]);
+    expect(written).toContain("failing");
   });
 
   test("is none while an inbox is all that answers, and none that one host makes", async () => {
