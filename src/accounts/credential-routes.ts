@@ -171,7 +171,8 @@ export function credentialRoutes(deps: CredentialRouteDeps): ErasedEndpoint[] {
         path: "/v1/tenants/signing-secret/rotate",
         tag: signaturesTag,
         summary: "Replace the Standard Webhooks secret",
-        description: "For seven days, deliveries are also signed with the earlier secret.",
+        description:
+          "For seven days, deliveries are also signed with the earlier secret. Only with the latest earlier one: a second rotation ends it for the one before at once.",
         access: "session",
         responses: {
           201: {
