@@ -17,6 +17,8 @@ const quietSummaries = 60;
 const maxFailing = 10_000;
 
 interface Failing {
+  /** Null: not looked up yet. It is kept, as the webhook may be removed before its next line. */
+  id: string | null;
   readonly tenantKey: number;
   readonly tenantId: string;
   readonly url: string;
@@ -76,6 +78,7 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
       const { tenantKey, tenantId, url } = delivery;
       const since = clock.monotonicMs();
       const fresh: Failing = {
+        id: null,
         tenantKey,
         tenantId,
         url,
@@ -133,13 +136,21 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
     level: "info" | "warn",
     event: string,
     webhookKey: number,
-    { tenantId, tenantKey, url, error, code, eventId }: Failing,
+    webhook: Failing,
     failures: number,
     seconds?: number,
   ): Promise<void> {
+    const { tenantId, tenantKey, url, error, code, eventId } = webhook;
+    try {
+      webhook.id ??= await idOf(tenantKey, webhookKey);
+      // It was removed before it had a line.
+      if (webhook.id === null) return;
+    } catch {
+      // The store is unavailable: the line says what it can.
+    }
     const reason = withHostAlone(error ?? "", url);
     log.write(level, event, {
-      webhookId: await idOf(tenantKey, webhookKey),
+      webhookId: webhook.id,
       host: hostOf(url),
       tenantId,
       failures,
@@ -147,17 +158,9 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
     });
   }
 
-  /**
-   * Null if the webhook has been removed in the meantime. The id is looked up here so that deliveries need not carry it
-   * just for the log.
-   */
-  async function idOf(tenantKey: number, webhookKey: number): Promise<string | null> {
-    try {
-      return (await store.webhooks(tenantKey)).find(({ key }) => key === webhookKey)?.id ?? null;
-    } catch {
-      return null;
-    }
-  }
+  /** It is looked up here so that deliveries need not carry it just for the log. @returns null: the webhook was removed */
+  const idOf = async (tenantKey: number, webhookKey: number): Promise<string | null> =>
+    (await store.webhooks(tenantKey)).find(({ key }) => key === webhookKey)?.id ?? null;
 
   return {
     attempted(settlement) {

@@ -18,9 +18,11 @@ function setUp() {
     now: clock.now,
     out: (line) => void lines.push(JSON.parse(line)),
   });
-  const webhooks = async (tenantKey: number): Promise<Webhook[]> => [
-    { key: tenantKey, id: `wh_${tenantKey}`, url: secretUrl(tenantKey), name: "", ...usualSettings, ...newStanding },
-  ];
+  const removed = new Set<number>();
+  const webhooks = async (tenantKey: number): Promise<Webhook[]> =>
+    [
+      { key: tenantKey, id: `wh_${tenantKey}`, url: secretUrl(tenantKey), name: "", ...usualSettings, ...newStanding },
+    ].filter(({ key }) => !removed.has(key));
   const failureLog = createFailureLog({ clock, log, store: { webhooks } });
   const settle = (webhook: number, statusCode: number | null, errorCode: FailureCode | null, error: string | null) => {
     const delivery = { webhookKey: webhook, tenantKey: webhook, tenantId: `t${webhook}`, url: secretUrl(webhook) };
@@ -37,6 +39,7 @@ function setUp() {
       for (let i = 0; i < times; i++) settle(webhook, 503, "http_status", `HTTP 503 from ${secretUrl(webhook)}`);
     },
     failWith: (webhook: number, code: FailureCode, error: string) => settle(webhook, null, code, error),
+    remove: (webhook: number) => void removed.add(webhook),
     succeed: (webhook: number) => settle(webhook, 200, null, null),
     /** Lines wait for a look-up of the webhook's id. */
     async minute() {
@@ -63,6 +66,21 @@ describe("failing webhooks in the log", () => {
       code: "http_status",
       reason: "HTTP 503 from hooks1.example.com:8443",
     });
+  });
+
+  test("a webhook that is removed meanwhile keeps its id, and has no line if it never had one", async () => {
+    const { fail, remove, minute, told } = setUp();
+    fail(1);
+    await told();
+    remove(1);
+    fail(1, 2);
+    remove(2);
+    fail(2);
+    await minute();
+    expect(await told()).toEqual([
+      ["webhook.failing", "wh_1", 1],
+      ["webhook.failing", "wh_1", 2],
+    ]);
   });
 
   test("100,000 failures are a line, and one a minute with their number and the latest reason", async () => {
