@@ -90,7 +90,7 @@ describe("replay event", () => {
     hook.answer = 200;
     const [{ id }] = (await account.get("/v1/tenants/webhooks")).body;
     const hint = `Webhook ${id} is disabled. Try: postrider webhooks enable ${id}`;
-    expect((await run(account, "replay failed --preview")).out).toBe("3 events match.");
+    expect(await run(account, "replay failed --preview")).toMatchObject({ out: "3 events match.", err: [hint] });
     const { code, out, err } = await run(account, `replay failed --webhook ${id}`);
     expect({ code, out }).toEqual({
       code: 1,

@@ -270,6 +270,45 @@ describe("webhooks test", () => {
   });
 });
 
+describe("webhooks test, of one that gets nothing but tests or leads elsewhere", () => {
+  test("says that it is paused or disabled, and what ends that", async () => {
+    const hook = hooks.hook(410);
+    const account = await withWebhooks(hook.url);
+    const [{ id }] = await settingsOf(account);
+    expect((await run(account, `webhooks test ${id}`)).err).toEqual([]);
+    await run(account, `webhooks pause ${id}`);
+    const paused = `Webhook ${id} is paused. Try: postrider webhooks resume ${id}`;
+    expect((await run(account, `webhooks test ${id}`)).err).toEqual([paused]);
+    await run(account, `webhooks resume ${id}`);
+    for (let n = 0; n < 3; n += 1) await settled(account, await ingestOne(account));
+    await until(
+      () => settingsOf(account),
+      ([{ state }]) => state === "disabled",
+    );
+    const disabled = `Webhook ${id} is disabled. Try: postrider webhooks enable ${id}`;
+    expect((await run(account, `webhooks test ${id}`)).err).toEqual([disabled]);
+    expect((await run(account, "replay all --preview")).err).toEqual([disabled]);
+  });
+
+  test.each([
+    ["https://new.example/hook?key=secret#part", "https://new.example/hook"],
+    ["//user:secret@new.example/hook", "http://new.example/hook"],
+    ["mailto:somebody@new.example", null],
+  ])("shows where a redirect to %s leads, as `events show` does", async (location, shown) => {
+    const { url } = hooks.hook((response) => response.writeHead(301, { location }).end());
+    const account = await withWebhooks(url);
+    const { out } = await run(account, `webhooks test ${url}`);
+    const reason = `HTTP 301 from ${url}${shown === null ? "" : ` to ${shown}; redirects are not followed`}`;
+    expect(out).toContain(`\nreason   ${reason}\n`);
+    const eventId = await ingestOne(account);
+    await until(
+      async () => (await account.get(`/v1/events/${eventId}`)).body[0],
+      ({ attempts }) => attempts > 0,
+    );
+    expect((await run(account, `events show ${eventId}`)).out).toContain(`\n  ${reason}\n`);
+  });
+});
+
 describe("webhooks pause, resume and enable", () => {
   test("change the state of one webhook and nothing else", async () => {
     const { url } = hooks.hook();

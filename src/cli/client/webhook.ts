@@ -43,6 +43,14 @@ export async function readWebhookSettings(
   return { text: reply.text, webhooks: reply.json as readonly WebhookRow[] };
 }
 
+const remediesOfStates: Readonly<Record<string, string>> = { disabled: "enable", paused: "resume" };
+
+/** That a webhook gets no deliveries as it is, and what ends that; null if it gets them. */
+export function stateHint({ id, state }: WebhookRow): string | null {
+  const verb = remediesOfStates[state];
+  return verb === undefined ? null : `Webhook ${id} is ${state}. Try: postrider webhooks ${verb} ${id}`;
+}
+
 /**
  * Filters whose webhook is one that the API knows. What is typed may also be a URL as the command line shows it, without its
  * query, if it is that of one registered webhook.
@@ -69,7 +77,11 @@ export async function resolveWebhook<Fields extends Filtering>(
  * The registered webhook with this id, or with this URL, with or without its query.
  * @throws StartupError when several have the URL
  */
-export function webhookMeant(typed: string, registered: readonly Registered[], prefix: Prefix): Registered | undefined {
+export function webhookMeant<Row extends Registered>(
+  typed: string,
+  registered: readonly Row[],
+  prefix: Prefix,
+): Row | undefined {
   const exactly = registered.find(({ id, url }) => id === typed || url === typed);
   if (exactly) return exactly;
   const alike = registered.filter(({ url }) => webhookWords(url) === typed);

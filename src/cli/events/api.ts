@@ -42,5 +42,7 @@ export interface AttemptRow {
   readonly error: string | null;
   readonly errorCode: string | null;
   readonly responseBody: string;
+  /** Absent when it was acknowledged or got no response. */
+  readonly responseHeaders?: readonly { readonly name: string; readonly value: string }[];
   readonly replayGroupId: string | null;
 }

@@ -13,7 +13,7 @@ import { formatPairs, formatTable, plainText } from "../table.ts";
 import { reasonWords, targetWords, webhookWords } from "../webhook-words.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
 import { readHolds, waitWords } from "./waiting.ts";
-import { answerStart, failureWords, markState } from "./words.ts";
+import { answerStart, attemptReason, failureWords, markState } from "./words.ts";
 
 /** Attempts per page; the server's limit. */
 const pageSize = 1000;
@@ -128,7 +128,10 @@ function deliveryPart(
       ? `${markState(record.state, style)}  ${style.bold(targetWords(record))}`
       : `REPLACED  ${style.bold(webhookWords(url))}`,
   ];
-  if (record?.errorReason) lines.push(`  ${reasonWords(record.errorReason)}`);
+  if (record?.errorReason) {
+    const latest = record.errorCode === "http_status" ? attempts.at(-1) : undefined;
+    lines.push(`  ${attemptReason(record.errorReason, latest)}`);
+  }
   if (waiting !== null) lines.push(`  ${waiting}`);
   if (record?.replayGroupId) lines.push(`  replay ${plainText(record.replayGroupId)}`);
   if (record?.attemptsForgotten) {

@@ -1,6 +1,7 @@
 import type { Style } from "../style.ts";
 import { plainText } from "../table.ts";
-import type { EventRow } from "./api.ts";
+import { reasonWords } from "../webhook-words.ts";
+import type { AttemptRow, EventRow } from "./api.ts";
 
 /** How parts of records and attempts read on a terminal. */
 
@@ -20,4 +21,18 @@ export function markState(state: string, style: Style): string {
 export function answerStart(text: string): string {
   const line = text.trim().replace(/\s+/g, " ");
   return plainText(line.slice(0, shownOfAnswer)) + (line.length > shownOfAnswer ? "…" : "");
+}
+
+/** Why an attempt failed, and where it was redirected to: without a query or a password, which may be secret. */
+export function attemptReason(reason: string, attempt: AttemptRow | undefined): string {
+  const target = attempt && redirectTarget(attempt);
+  const words = reasonWords(reason);
+  return target ? `${words} to ${plainText(target.origin + target.pathname)}; redirects are not followed` : words;
+}
+
+function redirectTarget({ statusCode, targetWebhook, responseHeaders = [] }: AttemptRow): URL | null {
+  if (statusCode === null || statusCode < 300 || statusCode > 399) return null;
+  const location = responseHeaders.find(({ name }) => name.toLowerCase() === "location");
+  const target = location ? URL.parse(location.value, targetWebhook) : null;
+  return target && /^https?:$/.test(target.protocol) ? target : null;
 }

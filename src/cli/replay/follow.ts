@@ -5,7 +5,7 @@ import { refusalOf } from "../client/answer.ts";
 import type { Call } from "../client/call.ts";
 import { pause } from "../client/patience.ts";
 import type { Reply } from "../client/server.ts";
-import { readWebhookSettings } from "../client/webhook.ts";
+import { readWebhookSettings, stateHint } from "../client/webhook.ts";
 import { idInPath } from "../id-in-path.ts";
 import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
@@ -39,11 +39,9 @@ export async function skippedHints(
 ): Promise<readonly string[]> {
   const { skipped, payloadsErased = 0 } = replay;
   if (skipped === 0 || payloadsErased > 0) return [];
-  const disabled = (await readWebhookSettings(account)).webhooks.filter(({ state }) => state === "disabled");
-  return [
-    ...disabled.map(({ id }) => `Webhook ${id} is disabled. Try: postrider webhooks enable ${id}`),
-    ...removedHint(replay),
-  ];
+  const { webhooks } = await readWebhookSettings(account);
+  const disabled = webhooks.filter(({ state }) => state === "disabled");
+  return [...disabled.flatMap((webhook) => stateHint(webhook) ?? []), ...removedHint(replay)];
 }
 
 /** A replay of one failure sends what failed for a webhook that is gone only to one that it names. */

@@ -6,7 +6,7 @@ import type { Account } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
 import { type Filtering, flagOf, hintAtPattern, readFilters, replayFilters, spellFilters } from "../client/filters.ts";
 import type { Reply } from "../client/server.ts";
-import { resolveWebhook } from "../client/webhook.ts";
+import { readWebhookSettings, resolveWebhook, stateHint } from "../client/webhook.ts";
 import { jsonFlag } from "../command.ts";
 import { confirm } from "../confirmation.ts";
 import { counted } from "../count.ts";
@@ -103,6 +103,7 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
         const hint = hintAtPattern(selection.fields) ?? (selection.kind === "failed" ? hintAtRetries(options) : null);
         if (hint !== null) io.err(hint);
       }
+      if (!json && sendable > 0) for (const hint of await stateHints(selection, account)) io.err(hint);
       return exitCode.ok;
     }
     if (sendable > mostUnconfirmed && !options.isConfirmed && !(await isConfirmed(sendable, selection, io))) {
@@ -114,6 +115,13 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
   if (!options.detach) return followReplay(id, account, { io, clock, json });
   io.out(json ? (await readReplay(id, account.call, account)).text : id);
   return exitCode.ok;
+}
+
+/** Names the webhooks concerned that would get nothing, or not yet. */
+async function stateHints({ fields: { webhook } }: Selection, account: Account): Promise<readonly string[]> {
+  const { webhooks } = await readWebhookSettings(account);
+  const concerned = webhooks.filter(({ id, url }) => webhook === undefined || webhook === id || webhook === url);
+  return concerned.flatMap((each) => stateHint(each) ?? []);
 }
 
 /** Not how many are sent: the server decides only then which webhooks take them. */

@@ -8,6 +8,7 @@ import {
   type Registered,
   readWebhookSettings,
   readWebhooks,
+  stateHint,
   unknownWebhook,
   type WebhookRow,
   webhookMeant,
@@ -116,12 +117,15 @@ adding the URL again does not revive them. An attempt in flight still counts.`,
     summary: "Send a webhook a signed sample event, and show its answer",
     details: "Nothing is stored or retried. Exit code 0: it was acknowledged. 1: it was not.",
     async run({ account, operand, flags, io }) {
-      const webhook = await find(operand, account);
+      const webhook = meant(operand, (await readWebhookSettings(account)).webhooks);
       // Repeated even if it may have arrived: a second sample does no harm.
       const reply = await account.call("POST", `/v1/tenants/webhooks/${webhook.id}/test`);
       if (reply.status !== 200) throw refusalOf(account, reply);
       const attempt = reply.json as AttemptRow;
       io.out(flags.has("--json") ? reply.text : testPairs(attempt, createStyle(io)));
+      // Only a test is sent to it.
+      const hint = stateHint(webhook);
+      if (hint !== null) io.err(hint);
       return isAcknowledged(attempt) ? exitCode.ok : exitCode.failed;
     },
   },
@@ -156,8 +160,9 @@ function pausing(verb: string, paused: boolean, summary: string): Verb {
   };
 }
 
-async function find(typed: string, account: Account): Promise<Registered> {
-  const listed = await readWebhooks(account);
+const find = async (typed: string, account: Account): Promise<Registered> => meant(typed, await readWebhooks(account));
+
+function meant<Row extends Registered>(typed: string, listed: readonly Row[]): Row {
   const webhook = webhookMeant(typed, listed, "");
   if (webhook) return webhook;
   throw unknownWebhook(typed, listed, "");

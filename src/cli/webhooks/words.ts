@@ -3,10 +3,10 @@ import { formatDuration } from "../../lib/duration.ts";
 import type { WebhookRow } from "../client/webhook.ts";
 import { counted } from "../count.ts";
 import type { AttemptRow } from "../events/api.ts";
-import { answerStart, failureWords } from "../events/words.ts";
+import { answerStart, attemptReason, failureWords } from "../events/words.ts";
 import type { Style } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
-import { reasonWords, webhookWords } from "../webhook-words.ts";
+import { webhookWords } from "../webhook-words.ts";
 import type { FailureRow, HealthRow } from "./api.ts";
 
 /** How webhooks and test deliveries read on a terminal. */
@@ -76,7 +76,7 @@ export function testPairs(attempt: AttemptRow, style: Style): string {
       ["outcome", isAcknowledged(attempt) ? style.good("acknowledged") : style.bad("not acknowledged")],
       ["status", String(statusCode ?? "–")],
       ["took", formatDuration(durationMs)],
-      ...(error === null ? [] : [["reason", reasonWords(error)] as const]),
+      ...(error === null ? [] : [["reason", attemptReason(error, attempt)] as const]),
       ["answer", answerStart(responseBody) || "–"],
     ],
     style,
