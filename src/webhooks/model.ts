@@ -262,6 +262,7 @@ export const testBody = jsonObject({ ...givenEvent, payload: v.optional(givenEve
 export const testBodyExample = { payload: { event_type: "order.created", order_id: 1042 } };
 
 export const testedBody = v.object({
+  eventId: v.pipe(v.string(), v.description("The id that the receiver got. Nothing is stored under it.")),
   ...attemptBody.entries,
   eventType: v.optional(v.pipe(eventType, v.description("Only with a payload of your own: the type of this event."))),
   typeIsTaken: v.optional(
@@ -273,4 +274,9 @@ export const testedBody = v.object({
     ),
   ),
 });
-export const testedExample = { ...attemptExample, eventType: "order.created", typeIsTaken: true };
+export const testedExample = {
+  eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e",
+  ...attemptExample,
+  eventType: "order.created",
+  typeIsTaken: true,
+};

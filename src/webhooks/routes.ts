@@ -1,7 +1,6 @@
 import type { TellAccount } from "../delivery/own-events.ts";
 import type { HeaderVault } from "../delivery/own-headers.ts";
 import { byAccount } from "../domain/audit.ts";
-import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
 import { takes } from "../domain/event-types.ts";
 import { webhooksAllowed } from "../domain/limits.ts";
@@ -22,6 +21,7 @@ import { healthLimits } from "../store/webhook-health.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import { announceWebhook, type WebhookHub } from "../stream/webhook-change.ts";
 import * as m from "./model.ts";
+import type { TestAttempt } from "./test-delivery.ts";
 import { checkWebhooks, hasMasks, sealHeaders, type UrlPolicy } from "./webhooks.ts";
 
 export interface WebhookRouteDeps {
@@ -44,7 +44,7 @@ export interface WebhookRouteDeps {
    * Sends one signed event. Whatever the receiver does, the outcome is an attempt.
    * @param payload undefined: a sample
    */
-  sendTest(tenant: Tenant, webhook: Webhook, payload: Uint8Array | undefined): Promise<Attempt>;
+  sendTest(tenant: Tenant, webhook: Webhook, payload: Uint8Array | undefined): Promise<TestAttempt>;
 }
 
 /** Rules, section 3. */
@@ -254,7 +254,8 @@ export function webhookRoutes({
         const webhook = (await store.webhooks(tenant.key)).find(({ id }) => id === params.id);
         if (!webhook) throw notFound(noSuchWebhook, "webhook_not_found");
         if (isPaused()) throw deliveriesPaused();
-        const attempt = toAttemptBody(await sendTest(tenant, webhook, event?.payload));
+        const tested = await sendTest(tenant, webhook, event?.payload);
+        const attempt = { eventId: tested.eventId, ...toAttemptBody(tested) };
         if (!event) return ok(attempt);
         const { type } = event;
         return ok({ ...attempt, eventType: type, typeIsTaken: takes(webhook.eventTypes, type) });

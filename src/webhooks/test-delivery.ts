@@ -26,12 +26,17 @@ export interface TestDeliveryDeps {
   pace: Pick<AccountPace, "take">;
 }
 
+export interface TestAttempt extends Attempt {
+  /** Receivers log it; nothing is stored under it. */
+  readonly eventId: string;
+}
+
 export interface TestDelivery {
   /**
    * Sends one signed event to a webhook and returns the outcome; no retry, no record.
    * @throws unauthenticated `account_gone` when the account is deleted in the meantime
    */
-  send(tenant: Tenant, webhook: Webhook, payload?: Uint8Array): Promise<Attempt>;
+  send(tenant: Tenant, webhook: Webhook, payload?: Uint8Array): Promise<TestAttempt>;
   /** Breaks off the tests of an account that is gone. */
   stopTenant(tenantKey: number): void;
 }
@@ -44,7 +49,7 @@ export function createTestDelivery({ signers, headerVault, sender, clock, pace }
     webhook: Webhook,
     payload: Uint8Array,
     interrupter: Interrupter,
-  ): Promise<Attempt> {
+  ): Promise<TestAttempt> {
     const now = clock.now();
     const eventSeq = nextEventSeq(0, now);
     const delivery: DueDelivery = {
@@ -78,6 +83,7 @@ export function createTestDelivery({ signers, headerVault, sender, clock, pace }
     if (outcome.kind === "responded") await outcome.body.done;
     if (interrupter.aborted) throw accountGone();
     return {
+      eventId: delivery.eventId,
       targetWebhook: webhook.url,
       number: 1,
       startedAt: now,

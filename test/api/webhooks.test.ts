@@ -247,7 +247,10 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
 let hook: Hook;
 let hookId: string;
 
-const attempt = { number: 1, startedAt: stringMatching(isoPattern), durationMs: any(Number), replayGroupId: null };
+const attempt = {
+  ...{ eventId: stringMatching(/^evt_/), number: 1, startedAt: stringMatching(isoPattern), durationMs: any(Number) },
+  replayGroupId: null,
+};
 const testOf = (account: TestAccount, id: string, body?: string) =>
   account.post(`/v1/tenants/webhooks/${id}/test`, body);
 

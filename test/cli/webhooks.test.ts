@@ -263,7 +263,9 @@ describe("webhooks test", () => {
     const hook = hooks.hook((response) => response.end("tha\u202enks\nat length"));
     const account = await withWebhooks(hook.url);
     const [{ id }] = await settingsOf(account);
-    expect((await run(account, `webhooks test ${id}`)).out).toEndWith("\nanswer   tha?nks at length");
+    const { out: pairs } = await run(account, `webhooks test ${id}`);
+    expect(pairs).toEndWith("\nanswer   tha?nks at length");
+    expect(pairs).toContain(`\nevent    ${hook.received[0]?.headers["service-event-id"]}\n`);
     const { code, out } = await run(account, `webhooks test ${id} --json`);
     expect({ code, attempt: JSON.parse(out) }).toMatchObject({ code: 0, attempt: { statusCode: 200, error: null } });
     expect(hook.received).toHaveLength(2);

@@ -15,13 +15,12 @@ import {
 } from "../client/webhook.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { confirm } from "../confirmation.ts";
-import type { AttemptRow } from "../events/api.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { webhookWords } from "../webhook-words.ts";
 import { changeList, readFailures, readHealth } from "./api.ts";
 import { withAdded, withoutOne, withPaused } from "./change.ts";
-import { isAcknowledged, testPairs, webhookTable } from "./words.ts";
+import { isAcknowledged, type TestAttemptRow, testPairs, webhookTable } from "./words.ts";
 
 /** `postrider webhooks …`: where an account's events go. */
 
@@ -121,7 +120,7 @@ adding the URL again does not revive them. An attempt in flight still counts.`,
       // Repeated even if it may have arrived: a second sample does no harm.
       const reply = await account.call("POST", `/v1/tenants/webhooks/${webhook.id}/test`);
       if (reply.status !== 200) throw refusalOf(account, reply);
-      const attempt = reply.json as AttemptRow;
+      const attempt = reply.json as TestAttemptRow;
       io.out(flags.has("--json") ? reply.text : testPairs(attempt, createStyle(io)));
       // Only a test is sent to it.
       const hint = stateHint(webhook);

@@ -68,11 +68,15 @@ function failingWith(health: HealthRow, failures: readonly FailureRow[]): string
 
 export const isAcknowledged = ({ error }: Pick<AttemptRow, "error">): boolean => error === null;
 
-export function testPairs(attempt: AttemptRow, style: Style): string {
-  const { targetWebhook, statusCode, durationMs, error, responseBody } = attempt;
+/** An older server does not say which event it sent. */
+export type TestAttemptRow = AttemptRow & { readonly eventId?: string };
+
+export function testPairs(attempt: TestAttemptRow, style: Style): string {
+  const { eventId, targetWebhook, statusCode, durationMs, error, responseBody } = attempt;
   return formatPairs(
     [
       ["webhook", webhookWords(targetWebhook)],
+      ...(eventId === undefined ? [] : [["event", plainText(eventId)] as const]),
       ["outcome", isAcknowledged(attempt) ? style.good("acknowledged") : style.bad("not acknowledged")],
       ["status", String(statusCode ?? "–")],
       ["took", formatDuration(durationMs)],
