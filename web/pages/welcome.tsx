@@ -162,8 +162,7 @@ function Onward() {
   return (
     <div class="stack">
       <p>
-        Forward each delivery to a program on your laptop, without a public address. The command asks for your password
-        and changes nothing here:
+        Forward each delivery to a program on your laptop. The command asks for your password and changes nothing here:
       </p>
       <Code
         text={`postrider listen --server '${baseUrl()}' --login ${login} \\\n  --forward-to http://localhost:3000/hook`}

@@ -122,8 +122,8 @@ function Checking({ url }: { url: string | null }) {
   return (
     <Notice tone="warn">
       <p>
-        Checking the payment. This usually takes a few seconds, and the result appears here. If you left the payment
-        page without paying, you can still go back to it.
+        Checking the payment. The result appears here in a few seconds. If you left the payment page without paying, you
+        can still go back to it.
       </p>
       {url !== null && <LinkButton href={url}>Open the payment page</LinkButton>}
     </Notice>
