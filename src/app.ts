@@ -529,7 +529,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     if (shared.sessionSecret !== sharedSecretsOf(secretFor).sessionSecret) {
       warn(
         "The session-secret in the data directory is not the one that servers without such a file use, so a session on one may " +
-          "not be valid on the others. Try: remove the file and restart the server; the sessions that it signed end.",
+          "not be valid on the others. Try: give all servers the same file, or remove it from each that has one and restart it; " +
+          "the sessions that it signed end.",
       );
     }
     return shared;

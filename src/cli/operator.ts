@@ -62,6 +62,7 @@ async function sharesDatabase(dataDir: string): Promise<boolean> {
 }
 
 const othersKeepTheirs =
-  "Other servers of the same database still take the old one. Try: postrider operator rotate-token on each of them.";
+  "Other servers of the same database still take the old one. Try: postrider operator rotate-token on each of them, and copy " +
+  "the file operator-token to any that you add: those take the old one from the database.";
 
 const fileIn = (dataDir: string) => join(resolve(dataDir), operatorTokenFile);

@@ -113,7 +113,9 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const { url } = await app.start();
   running = app;
   tellSupervisor(["READY=1"], io.env);
-  const shownOnce = isTokenNew && config.localMode ? secrets.operatorToken : null;
+  // On PostgreSQL it may have given way to the one that the other servers have.
+  const isOwnToken = isTokenNew && config.databaseUrl === null;
+  const shownOnce = isOwnToken && config.localMode ? secrets.operatorToken : null;
   if (greets) io.out(welcome(url, config, shownOnce, io));
 
   const successor = await Promise.race([asked.then(() => null), succeeded]);

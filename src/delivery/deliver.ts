@@ -67,7 +67,8 @@ export function createDeliver(deps: DeliverDeps) {
     const material = found instanceof Promise ? await found : found;
     const headers = headerVault.open(delivery.tenantId, delivery.sealedHeaders);
     const startedAt = clock.now();
-    // Nothing may be awaited between this check and the send: no attempt starts to a webhook that has been removed.
+    // Nothing may be awaited between this check and the send, which takes a turn or two of the event loop at most: no other attempt
+    // starts to a webhook that has been removed.
     if (route.isClosed()) return broken;
     const outcome = await sender.send(
       { delivery, material, headers, now: startedAt, isFresh: route.isFresh },

@@ -126,13 +126,13 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     return !isOutage && !isOwnFailure(attempt.errorCode);
   }
 
-  /** What began in the outage begins afresh; what had begun before is credited the time for which the outage is proven. */
+  /** What began in the outage begins at its last attempt; what had begun before is credited the time for which it is proven. */
   function excuse({ since: from, until }: Silence): void {
     log.write("info", "network.answers", { since: formatIso(from) });
     for (const streak of streaks.values()) {
       if (streak.isNoted) streak.excusedMs += Math.max(0, until - Math.max(from, streak.since));
       else if (streak.since < from) streak.since += until - from;
-      else streak.since = clock.now();
+      else streak.since = Math.max(streak.since, until);
     }
   }
 
@@ -301,6 +301,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
 
     forgetAll() {
       streaks.clear();
+      unanswered.clear();
       learnAt = 0;
     },
 

@@ -113,13 +113,17 @@ export const auditLimits = {
   entries: 10_000,
   /** How many of them may be about strangers. */
   ofStrangers: 1_000,
-  /** How many of them may be the operator's; they make room for others only beyond that. */
+  /** How many of an account's may be the operator's; they make room for others only beyond that. */
   ofOperator: 5_000,
   /** Strangers' addresses that are told apart in one window. */
   strangersAtOnce: 50,
   /** The same act within this time is counted in one entry. */
   windowMs: 60 * 60 * 1000,
 } as const;
+
+/** How many entries about an account may be the operator's; of those about the server, "", all that are no strangers' are. */
+export const mostOfOperator = (tenantId: string): number =>
+  tenantId === "" ? auditLimits.entries - auditLimits.ofStrangers : auditLimits.ofOperator;
 
 const counted: readonly AuditAction[] = [
   "api_key.shown",

@@ -26,7 +26,7 @@ describe.skipIf(noBrowser !== null)("how to verify deliveries", () => {
     expect(javaScript).toContain(`fetch("${jwksUrl}")`);
     expect(javaScript).toContain(keys[0]?.x ?? "no key");
     await press(page, "Go");
-    expect(await code("Go").textContent()).toContain(`http.Get("${jwksUrl}")`);
+    expect(await code("Go").textContent()).toContain(`client.Get("${jwksUrl}")`);
     await press(page, "Python");
     await page.waitForURL(/\?language=python$/);
     expect(await code("Python").textContent()).toContain('os.environ["SIGNING_SECRET"]');

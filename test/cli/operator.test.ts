@@ -180,7 +180,9 @@ describe("postrider operator rotate-token", () => {
       const server = await startTestApp({ dataDir: folder, env, durability: "waived" });
       const { code, out, err } = await rotate();
       expect([code, out]).toEqual([0, expect.stringContaining("no longer works on this server.")]);
-      expect(err).toMatch(/Other servers .* still take the old one\. Try: postrider operator rotate-token on each/);
+      expect(err).toMatch(
+        /Other servers .* still take the old one\. Try: postrider operator rotate-token on each of them, and copy/,
+      );
       await server.stop({ keepData: true });
       const { io, err: said } = createScriptedIo({ env: { ...env, POSTRIDER_DATA_DIR: folder } });
       await runCommand(["operator", "rotate-token", "--json"], io);

@@ -251,6 +251,7 @@ describe("a replay of one failure alone", () => {
   });
 
   const of404: FailureSelection = { code: "http_status", status: 404 };
+  const before = { ...c, key: 8 };
   test.each<[string, ReplayedRecord[], Partial<ReturnType<typeof replayed>>]>([
     [
       "what failed so for one that is gone",
@@ -261,12 +262,22 @@ describe("a replay of one failure alone", () => {
     ["nothing that failed so for another that is registered", [recordOf(a, "FAILED")], {}],
     ["nothing that it has acknowledged itself", [recordOf(gone, "FAILED"), recordOf(c, "DELIVERED")], {}],
     [
+      "nothing that it had acknowledged before it was removed and registered again",
+      [recordOf(gone, "FAILED"), recordOf(before, "DELIVERED")],
+      {},
+    ],
+    [
+      "what it had failed so before it was removed and registered again, and nothing of others",
+      [recordOf(gone, "FAILED"), recordOf(before, "FAILED")],
+      { added: [c.key], replaced: [800], webhookKeys: [c.key] },
+    ],
+    [
       "what it has failed so itself, and skips nothing of others",
       [recordOf(gone, "FAILED"), recordOf(c, "FAILED")],
       { restarted: [300], webhookKeys: [c.key] },
     ],
   ])("for one webhook sends it %s", (_, records, expected) => {
-    const options = { failure: of404, webhookKeys: [c.key] };
+    const options = { failure: of404, webhookKeys: [c.key, before.key] };
     const { counters: _c, nextAttemptAt: _at, ...change } = replayed([a, b, c], records, "failed", options);
     expect(change).toEqual({ ...nothing, ...expected });
   });

@@ -5,7 +5,7 @@
 export const refusals: Readonly<Record<string, string>> = {
   account_suspended: "Your account is suspended. Your account's page says why.",
   card_not_verified: "Your account is not active yet.",
-  charge_outstanding: "A charge is outstanding. Verify a card on the Plan page first.",
+  charge_outstanding: "A charge is outstanding. Your account's page says more.",
   duplicate_webhook: "Another webhook in the list has this URL.",
   payment_declined: "Your card was declined.",
   too_many_accounts: "Too many accounts were created from your network in the last hour.",

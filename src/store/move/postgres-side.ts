@@ -71,7 +71,7 @@ export function createPostgresSource(
 
 /**
  * A database with the current schema that no living node uses.
- * @param onArrive part of the transaction that reserves it
+ * @param onArrive part of the transaction that reserves it; done again when a move is continued
  */
 export function createPostgresTarget(
   pool: Pool,
@@ -94,7 +94,9 @@ export function createPostgresTarget(
     async arrive(move) {
       const readiness = await readinessFor(move);
       if (readiness === "taken") throw notEmpty(place);
-      if (readiness === "empty") {
+      // They may have been replaced since the move began.
+      if (readiness === "reserved") await pool.transact(onArrive);
+      else {
         await pool.transact(async (tx) => {
           // If two moves start at the same time, the second one finds that the table exists, and nothing of it is written.
           await tx.run(

@@ -1,5 +1,5 @@
 import { and, count, desc, eq, getTableColumns, gte, lte } from "drizzle-orm";
-import { type Act, type AuditActor, auditLimits, isCounted } from "../../domain/audit.ts";
+import { type Act, type AuditActor, auditLimits, isCounted, mostOfOperator } from "../../domain/audit.ts";
 import { type AuditVerbs, countedAudit, countedUpTo, toAuditEntry } from "../audit.ts";
 import { audit } from "./audit-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -44,7 +44,7 @@ export async function noteAct(tx: WriteTransaction, tenantId: string, act: Act, 
   const row = { tenantId, action, actor, via, address, times, at: now, lastAt: now };
   await tx.db.insert(audit).values({ ...row, detail: detail ? JSON.stringify(detail) : null });
   if (actor === "stranger") await tx.run(trimStrangersText, [tenantId, auditLimits.ofStrangers]);
-  if (actor === "operator") await tx.run(trimOperatorText, [tenantId, auditLimits.ofOperator]);
+  if (actor === "operator") await tx.run(trimOperatorText, [tenantId, mostOfOperator(tenantId)]);
   await tx.run(trimText, [tenantId, auditLimits.entries]);
 }
 

@@ -51,8 +51,7 @@ function isStrandedFor(keys: string): string {
   const isRegistered = (webhookKey: string) => `exists (select 1 from webhook
     where webhook.tenant_key = $1::bigint and webhook.key = ${webhookKey} and webhook.removed_at is null offset 0)`;
   const hasOwn = (table: "pending" | "delivery") => `exists (select 1 from ${table} own
-    where own.tenant_key = $1::bigint and own.event_seq = delivery.event_seq and own.webhook_key = any(${keys})
-      and ${isRegistered("own.webhook_key")} offset 0)`;
+    where own.tenant_key = $1::bigint and own.event_seq = delivery.event_seq and own.webhook_key = any(${keys}) offset 0)`;
   return `(not ${isRegistered("delivery.webhook_key")} and not ${hasOwn("pending")} and not ${hasOwn("delivery")})`;
 }
 

@@ -251,8 +251,6 @@ export async function openPostgresStore({
   // If it cannot be done now, it is done when the lease has run out.
   if (lastNode !== null) await retireMarked(pool, lastNode).catch(failed("rescue"));
   await node.join();
-  // The first event must not be the one to find out that there is no connection left.
-  await untilAnswered(patience, lanes.reach);
   const figure = (options: Pick<KeptFigureOptions, "read" | "maxAgeMs">) => {
     const kept = createKeptFigure({ clock: machineClock, onFailure: failed("figure"), ...options });
     // Makes an answer available for the first time it is asked for.
@@ -268,8 +266,16 @@ export async function openPostgresStore({
     onFailure: failed("stream"),
   });
   const listener = createListener(patience);
-  await node.listen(listener);
-  await listener.listen(streamChannel, streamLog.hear, () => {});
+  try {
+    // The first event must not be the one to find out that there is no connection left.
+    await untilAnswered(patience, lanes.reach);
+    await node.listen(listener);
+    await listener.listen(streamChannel, streamLog.hear, () => {});
+  } catch (error) {
+    // Otherwise the others would wait for this node until its lease has run out.
+    await node.leave().catch(failed("heartbeat"));
+    throw error;
+  }
 
   const connection: Connection = {
     pool,

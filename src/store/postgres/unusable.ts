@@ -51,7 +51,8 @@ export async function knownReasonOf(
   if (state === connectionNotTaken)
     return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
   if (isStarting(error)) return `is not ready (${message}). Try: start again in a moment.`;
-  if (state?.startsWith("53")) {
+  if (state === "53100") return `has no room on its disk (${message}). Try: free some there.`;
+  if (state === "53300") {
     return `has no connection left (${message}). Try: raise max_connections, or the limit of that user or database.`;
   }
   if (untrusted.test(code)) {

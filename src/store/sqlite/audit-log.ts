@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { type Act, type AuditActor, auditLimits, isCounted } from "../../domain/audit.ts";
+import { type Act, type AuditActor, auditLimits, isCounted, mostOfOperator } from "../../domain/audit.ts";
 import type { WriteTransaction } from "./transaction.ts";
 
 /** Records acts in the transaction that performs them. */
@@ -49,7 +49,7 @@ export function createAuditLog(client: Database): AuditLog {
       }
       insert.run(tenantId, action, actor, via, address, times, tx.now, detail ? JSON.stringify(detail) : null);
       if (actor === "stranger") trimStrangers.run(tenantId, auditLimits.ofStrangers);
-      if (actor === "operator") trimOperator.run(tenantId, auditLimits.ofOperator);
+      if (actor === "operator") trimOperator.run(tenantId, mostOfOperator(tenantId));
       trim.run(tenantId, auditLimits.entries);
     },
   };

@@ -5,6 +5,6 @@
 export const isStrandedFor = (keys: string): string => `(delivery.state = 2
   and not exists (select 1 from webhook where webhook.key = delivery.webhook_key and webhook.removed_at is null)
   and not exists (
-    select 1 from delivery own join webhook on webhook.key = own.webhook_key and webhook.removed_at is null
+    select 1 from delivery own
     where own.tenant_key = delivery.tenant_key and own.filed = 1 and own.event_seq = delivery.event_seq
       and own.webhook_key in (select value from json_each(${keys}))))`;

@@ -6,7 +6,7 @@ import { type Filter, fieldsOf, isChoosing, urlOf } from "./filter.ts";
 import { isCalled, isEnabled, receiversIn } from "./receivers.ts";
 import { deliveriesInWords, type Listed, type ListedRecord } from "./record.ts";
 
-/** A replay of exactly what a list shows: never wider. */
+/** A replay of exactly what a list shows; one that may be wider asks first. */
 export type ReplayThese = {
   /** The text of its button. */
   readonly text: string;
@@ -103,7 +103,10 @@ export function replayTheseOf(
       (total > listed.records.length || againInWords(listed.records, webhooks) !== "");
     // The whole history is seldom what the user means to send again.
     const isWider = mayGoWider && only === undefined;
-    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased || isAnyAgain || isWider;
+    // The webhook also gets what failed so for one that is gone, which is not in its list.
+    const mayStandIn = "webhook" in fields && ("code" in fields || "status" in fields);
+    const mustAsk =
+      total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased || isAnyAgain || isWider || mayStandIn;
     const many = totalIsExact ? "" : "more than ";
     return {
       by: "selection",

@@ -61,9 +61,7 @@ export function NewAccount({ account: { tenant_id: id, password = "" } }: { acco
             </span>
           </div>
         </div>
-        <p class="notice warn">
-          The password is shown only now. If you leave this page without saving it, nobody can show it again.
-        </p>
+        <p class="notice warn">The password is shown only now. Save it before you leave this page.</p>
         <Refusal of={attempt} />
         <div class="buttons">
           <AttemptButton of={attempt} type="submit">

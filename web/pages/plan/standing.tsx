@@ -121,10 +121,7 @@ const AnotherCard = () => (
 function Checking({ url }: { url: string | null }) {
   return (
     <Notice tone="warn">
-      <p>
-        Checking the payment. The result appears here in a few seconds. If you left the payment page without paying, you
-        can still go back to it.
-      </p>
+      <p>Checking the payment. The result appears here in a few seconds. If you have not paid yet, you can go back.</p>
       {url !== null && <LinkButton href={url}>Open the payment page</LinkButton>}
     </Notice>
   );

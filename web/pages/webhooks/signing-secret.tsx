@@ -52,8 +52,8 @@ function RotateDialog({ onClose, onRotated }: { onClose(): void; onRotated(secre
   return (
     <Dialog title="Rotate the signing secret" onClose={onClose}>
       <p>
-        A new secret is created and signs at once. The previous one also signs for 7 days, so receivers that have it
-        keep accepting deliveries. Switch them to the new one in that time.
+        A new secret signs at once. The previous one also signs for 7 days, so receivers that have it keep accepting
+        deliveries. Switch them to the new one in that time.
       </p>
       <Refusal of={attempt} />
       <div class="buttons">

@@ -64,31 +64,37 @@ describe("a kept connection", () => {
   /** Ends every connection, in use or not, as the next request comes in on it. */
   const hangUp = (peer: net.Socket) => void peer.end();
 
+  /** Two threads send, each with connections of its own: the first attempt to a webhook is made from one, later ones from both. */
+  async function keepConnections() {
+    for (let times = 0; times < 2; times += 1) expect(await deliverOne()).toMatchObject({ state: "DELIVERED" });
+    await world.takeDialled();
+  }
+
   test("was judged when it was made: it is used on when the name leads inside, and not replaced", async () => {
-    expect(await deliverOne()).toMatchObject({ state: "DELIVERED" });
+    await keepConnections();
     world.zone = (_name, type) => (type === "A" ? inside : ["::1"]);
     world.answer = (peer) => void peer.end(head(200, "Content-Length: 0", "Connection: close"));
     expect(await deliverOne()).toMatchObject({ state: "DELIVERED" });
-    expect(await world.takeDialled()).toEqual(dialledOnce);
+    expect(await world.takeDialled()).toEqual([]);
     expect(await deliverOne()).toMatchObject(notPublic);
     expect(await world.takeDialled()).toEqual([]);
   });
 
   test("that dies under a request is replaced by one that is judged", async () => {
-    expect(await deliverOne()).toMatchObject({ state: "DELIVERED" });
+    await keepConnections();
     world.zone = (_name, type) => (type === "A" ? inside : ["::1"]);
     world.answer = hangUp;
     expect(await deliverOne()).toMatchObject(notPublic);
-    expect(await world.takeDialled()).toEqual(dialledOnce);
+    expect(await world.takeDialled()).toEqual([]);
   });
 
   test("that dies under a request is replaced, where it may be", async () => {
-    expect(await deliverOne()).toMatchObject({ state: "DELIVERED" });
+    await keepConnections();
     world.answer = (peer) => {
       hangUp(peer);
       world.answer = (next) => void next.write(keptAlive);
     };
     expect(await deliverOne()).toMatchObject({ state: "DELIVERED" });
-    expect(await world.takeDialled()).toEqual([...dialledOnce, ...dialledOnce]);
+    expect(await world.takeDialled()).toEqual(dialledOnce);
   });
 });

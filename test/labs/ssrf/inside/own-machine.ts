@@ -70,7 +70,11 @@ describe("an address of one of the machine's interfaces", () => {
     const [url, other] = ["https://8.8.4.4/", "https://receiver.example/"];
     world = await startWorld({ hosts: ["8.8.4.4"] });
     world.zone = (_name, type) => (type === "A" ? ["8.8.4.4"] : "NXDOMAIN");
-    expect(states(await world.deliver([url, other]))).toEqual(Object.fromEntries([url, other].map(delivered)));
+    // Once from either thread that sends, each of which keeps its connections.
+    for (let times = 0; times < 2; times += 1) {
+      expect(states(await world.deliver([url, other]))).toEqual(Object.fromEntries([url, other].map(delivered)));
+    }
+    await world.takeDialled();
     ip("addr add 8.8.4.4 dev lo");
     const until = performance.now() + 10_000;
     let seen = {};
@@ -83,7 +87,7 @@ describe("an address of one of the machine's interfaces", () => {
       await Bun.sleep(100);
     }
     expect(seen).toEqual(Object.fromEntries([url, other].map(notPublic)));
-    expect((await world.takeDialled()).length).toBe(2);
+    expect(await world.takeDialled()).toEqual([]);
   });
 });
 

@@ -90,7 +90,7 @@ describe("a list is replayed by what selects the same", () => {
   const of = (...urls: string[]) => ({ total: urls.length, records: urls.map((url) => record(url)) });
   test.each<[string, Partial<Filter>, Partial<typeof listed>, string | undefined, boolean]>([
     ["to the one webhook that all of it is of", {}, of(shop.url, shop.url), "wh_1", false],
-    ["also for a reason", { status: "404" }, of(books.url), "wh_2", false],
+    ["also for a reason, which asks for what failed so elsewhere", { status: "404" }, of(books.url), "wh_2", true],
     ["after a question if it is of several", {}, of(shop.url, books.url), undefined, true],
     ["after a question if other pages may have others", {}, { total: 3 }, undefined, true],
     ["after a question if the webhook was removed", {}, of("https://gone.example"), undefined, true],
