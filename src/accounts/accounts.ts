@@ -336,7 +336,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       await store.deleteTenant(tenant.key, clock.now(), act ?? undefined).catch((error: unknown) => {
         // Deleting is how room is made, so it must not depend on room for its entry in the audit.
         if (act === null || !isUnavailable(error) || error.code !== "storage_full") throw error;
-        log.write("error", "audit.not_noted", { action: act.action, by: act.via, code: error.code });
+        log.write("error", "audit.not_noted", { action: act.action, by: act.via, error: error.message });
         return store.deleteTenant(tenant.key, clock.now());
       });
       payments?.closed();
