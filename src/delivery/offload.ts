@@ -34,9 +34,9 @@ interface Order {
 
 /**
  * Sends what is fresh from this thread while it has time to spare, and everything else from another one. Handing an attempt over
- * takes two messages and wakes two threads: from here it costs a quarter less at 200 and 500 events a second. Near full load,
- * signing and sending here would hold up everyone who waits for a 202; so would a thousand silent receivers that time out
- * together, and whatever an unknown one answers.
+ * takes two messages and wakes two threads: at 200 events a second it costs a quarter less from here. Near full load, signing and
+ * sending here would hold up everyone who waits for a 202; so would a thousand silent receivers that time out together, and
+ * whatever an unknown one answers.
  */
 export function createOffload({ here, elsewhere, clock, busyMs, onOwnTime }: OffloadDeps): Sender {
   const load = createThreadLoad(clock, busyMs);
@@ -81,8 +81,8 @@ export function createOffload({ here, elsewhere, clock, busyMs, onOwnTime }: Off
  * The load of a thread is high when it is busy for more than the first share of its time, and low again below the second. Sending
  * elsewhere takes 0.07 to 0.17 of it away: with less between the two it would go back and forth.
  */
-const highShare = 0.7;
-const lowShare = 0.5;
+const highShare = 0.8;
+const lowShare = 0.6;
 
 /**
  * How long to look before sending elsewhere, and before sending here again. Going back is not urgent, and each change has to open

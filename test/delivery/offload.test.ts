@@ -66,8 +66,8 @@ test("an attempt is made on this thread while that has time to spare; the other 
 });
 
 test.each([
-  [0.69, "here"],
-  [0.71, "elsewhere"],
+  [0.79, "here"],
+  [0.81, "elsewhere"],
   [1, "elsewhere"],
 ])("after a quarter of a second that is busy for %d of it, an attempt is made %s", async (share, place) => {
   const { send, pass } = setUp();
@@ -89,8 +89,8 @@ test("a rest counts as well: a server that was idle begins on this thread", asyn
 });
 
 test.each([
-  [0.49, "here"],
-  [0.51, "elsewhere"],
+  [0.59, "here"],
+  [0.61, "elsewhere"],
 ])("it returns after five seconds that are busy for %d of them, and no sooner: %s", async (share, place) => {
   const { send, pass } = setUp();
   pass(looked, 1);
