@@ -89,9 +89,9 @@ export function requeue<Found extends ReplayedRecord>(
   const isRegistered = ({ webhookKey }: ReplayedRecord) => webhooks.some(({ key }) => key === webhookKey);
   const isFor = (webhookKey: number | null) =>
     webhookKeys === null || (webhookKey !== null && webhookKeys.includes(webhookKey));
-  // Only then is what failed so elsewhere any business of the webhook that the replay is for: neither it nor an earlier one of the
-  // same URL has had the event.
-  const mayStandIn = failure !== null && !(webhookKeys !== null && records.some((record) => isFor(record.webhookKey)));
+  // What failed so elsewhere is the business of the webhook that the replay is for only if neither it nor an earlier one of the same
+  // URL has had the event.
+  const mayStandIn = failure !== null && !records.some((record) => isFor(record.webhookKey));
   const isMeant = (record: Found) =>
     (isFor(record.webhookKey) || (mayStandIn && !isRegistered(record))) &&
     (failure === null || hasFailedSo(record, failure));

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect } from "bun:test";
+import { unavailable } from "../../src/domain/errors.ts";
 import { batchOf, gate, type Hooks, ingestOne, outcome, register, startHooks, until } from "../support/api-server.ts";
 import { testOnSqlite as test } from "../support/server-data.ts";
-import type { TestAccount } from "../support/test-app.ts";
+import { startTestApp, type TestAccount } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 
 provenSections.add("rules 3").add("rules 6");
@@ -70,3 +71,18 @@ test("a full disk: 503 without effect, and it goes on by itself when there is ro
   expect(hook.received.map(({ headers }) => headers["service-event-id"])).toEqual([inFlight, body.eventId]);
   expect((await server().request("GET", "/readyz")).status).toBe(200);
 }, 120_000);
+
+test("an account can be deleted although there is no room for its entry in the audit", async () => {
+  const full = await startTestApp({
+    wrapStore: (store) => ({
+      ...store,
+      deleteTenant: (key, now, act) =>
+        act ? Promise.reject(unavailable("The disk is full.", "storage_full")) : store.deleteTenant(key, now),
+    }),
+  });
+  const account = await full.account();
+  expect((await account.delete("/v1/tenants")).status).toBe(204);
+  expect((await account.get("/v1/tenants/me")).status).toBe(401);
+  expect(full.log.filter((line) => line.includes('"audit.not_noted"'))).toHaveLength(1);
+  await full.stop();
+});

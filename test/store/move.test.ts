@@ -125,6 +125,9 @@ describeWithPostgres("a move", () => {
     expect(begun.keptSecrets).toEqual({});
     await begun.store.close();
     const movingSecrets = { session: "00ff" };
+    // Replaced while the move was interrupted.
+    const before = { session: "0011" };
+    await expect(moveToPostgres({ ...failing(dataDir, url, 3), movingSecrets: before })).rejects.toThrow("killed");
     await moveToPostgres({ ...options(dataDir, url), movingSecrets });
     const there = await openThere(url);
     expect(there.keptSecrets).toEqual(movingSecrets);

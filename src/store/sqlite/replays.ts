@@ -102,8 +102,8 @@ export function replayVerbs(
   );
   const recordsOf = client.prepare<ReplayedRow, [number, number]>(
     `select key, webhook_key as webhookKey, (select url from webhook where webhook.key = webhook_key) as url, state, attempts,
-       replay_key as replayKey, attempts_in_run as attemptsInRun, next_attempt_at as nextAttemptAt, finished_at as finishedAt, error_reason as errorReason, error_code as errorCode,
-       status_code as statusCode, before, failure_key as failureKey, order_hash as orderHash
+       replay_key as replayKey, attempts_in_run as attemptsInRun, next_attempt_at as nextAttemptAt, finished_at as finishedAt,
+       error_reason as errorReason, error_code as errorCode, status_code as statusCode, before, failure_key as failureKey, order_hash as orderHash
      from delivery where tenant_key = ?1 and filed = 1 and event_seq = ?2 order by key`,
   );
   const contentOf = client.prepare<{ type: string | null; payloadErased: number }, [number]>(

@@ -150,11 +150,11 @@ export function auditContract(backend: StoreBackend): void {
     });
 
     /** Entries of the account, older than any other, and each as old as its number says. */
-    const fillWith = (actor: "account" | "operator", entries: number) =>
+    const fillWith = (actor: "account" | "operator", entries: number, tenantId = tenant.id) =>
       world.edit(
         `insert into audit (tenant_id, action, actor, times, at, last_at)
            with recursive n(i) as (select 1 union all select i + 1 from n where i < ${entries})
-           select '${tenant.id}', 'webhooks.changed', '${actor}', 1, i, i from n`,
+           select '${tenantId}', 'webhooks.changed', '${actor}', 1, i, i from n`,
       );
     const oldest = async () => {
       const { total } = await list();
@@ -176,6 +176,15 @@ export function auditContract(backend: StoreBackend): void {
       await world.store.noteAct(tenant.id, newAct({ action: "limits.set", actor: "operator" }));
       expect((await list()).total).toBe(auditLimits.ofOperator + 1);
       expect(await oldest()).toEqual(["operator 2", "account 1"]);
+    });
+
+    test("about the server, the operator has all places but those of strangers: no account is there to need them", async () => {
+      const places = auditLimits.entries - auditLimits.ofStrangers;
+      await fillWith("operator", places, "");
+      await world.store.noteAct(null, newAct({ action: "server.restarted", actor: "operator" }));
+      const { total } = await list({ tenantId: "" });
+      const [last] = (await list({ tenantId: "", offset: total - 1 })).entries;
+      expect([total, last?.at]).toEqual([places, 2]);
     });
 
     test("of an account that is gone nothing more is noted; of one that is erased stays what the operator did", async () => {

@@ -83,8 +83,8 @@ describeWithPostgres("a node whose database has no connection left", () => {
     expect(told[0]).toBe("53300");
   });
 
-  test("ends its start at once when it is asked to", async () => {
-    const { url, limitTo } = await limitedDatabase();
+  test("ends its start at once when it is asked to, and leaves if it has joined", async () => {
+    const { url, admin, limitTo } = await limitedDatabase();
     await limitTo(4);
     const asked = new AbortController();
     const opening = openPostgresStore({
@@ -92,5 +92,6 @@ describeWithPostgres("a node whose database has no connection left", () => {
       onFailure: () => asked.abort(),
     });
     expect(await refusalOf(opening)).toBe("unavailable shutting_down");
+    expect(await admin.read("select name from node")).toEqual([]);
   });
 });

@@ -13,6 +13,7 @@ describeWithPostgres("a server that starts", () => {
   const postgres = usePostgres();
 
   const patience = { url: "postgres://db.test/postrider", clock: createFastClock(1_000), onFailure() {} };
+  const diskFull = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "53100" });
   const noneLeft = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "53300" });
 
   test.each<[why: string, error: Error, said: RegExp]>([
@@ -26,6 +27,11 @@ describeWithPostgres("a server that starts", () => {
       "it has no connection left",
       storageUnavailable("exhausted", noneLeft),
       /^After 30 s, the database at db\.test\/postrider still has no connection left \(it says so\)\. Try: raise/,
+    ],
+    [
+      "its disk is full",
+      storageUnavailable("full", diskFull),
+      /^After 30 s, the database at db\.test\/postrider still has no room on its disk \(it says so\)\. Try: free/,
     ],
   ])("says so and ends when the database does not answer for long, because %s", async (_, error, said) => {
     let tries = 0;
