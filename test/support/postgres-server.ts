@@ -235,8 +235,15 @@ const serverAt = (base: string): PostgresServer => ({
   },
 });
 
-/** Runs one statement as the superuser, on its own connection. */
+/** Opening a connection takes the server as long as half of a copy of a database: those of a process share one. */
+let kept: SQL | null = null;
+
+/** Runs one statement as the superuser. */
 export async function administer(server: PostgresServer, text: string, database = "postgres"): Promise<unknown[]> {
+  if (database === "postgres" && server === (await shared)) {
+    kept ??= new SQL(server.url(database), { max: 1 });
+    return [...(await kept.unsafe(text))];
+  }
   const sql = new SQL(server.url(database), { max: 1 });
   try {
     return [...(await sql.unsafe(text))];

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { SQL } from "bun";
 import type { AppDeps } from "../../src/app.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
-import { copyDatabase, createMigratedDatabase, type TestDatabase } from "./postgres.ts";
+import { copyDatabase, createStartedDatabase, type TestDatabase } from "./postgres.ts";
 import { backendVariable } from "./postgres-server.ts";
 
 /**
@@ -31,7 +31,7 @@ export interface ServerData {
 /** The settings with which a server finds what the last one of this folder left. */
 export async function dataOf(folder: string): Promise<ServerData> {
   if (!isOnPostgres) return { env: {}, deps: {} };
-  const database = databases.get(folder) ?? (await createMigratedDatabase());
+  const database = databases.get(folder) ?? (await createStartedDatabase(Date.now()));
   databases.set(folder, database);
   return { env: { POSTRIDER_DATABASE_URL: database.url }, deps: { durability: "waived" } };
 }
