@@ -11,6 +11,14 @@ const browser = openBrowser(server.url);
 /** What the server says to a token that it no longer takes, also to a read that was on its way when the session ended. */
 const refused = /^401: /;
 
+/** A tab that is drawing or loading answers other tabs a little later than those that do nothing. */
+const busyWhenAsked = `{
+  const { postMessage } = BroadcastChannel.prototype;
+  BroadcastChannel.prototype.postMessage = function (message) {
+    setTimeout(() => postMessage.call(this, message), message.kind === "answered" ? 50 : 0);
+  };
+}`;
+
 describe.skipIf(noBrowser !== null)("a session", () => {
   test("has its token in the tab alone: in no URL, no cookie, no storage that outlives the tab", async () => {
     const page = await browser.page({ size: "desktop" });
@@ -47,6 +55,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
 
     // The tab that it was opened from is that of another account, by a login of its own.
     const other = await page.context().newPage();
+    await other.addInitScript(busyWhenAsked);
     const { token: otherToken } = await signedIn(other, server.url);
     await other.goto(`${server.url}/keys`);
     await seeHeading(other, "API keys");

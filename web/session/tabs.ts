@@ -35,8 +35,8 @@ type Answer = Extract<Message, { kind: "answered" }>;
 
 /** Nothing is shown until the others have had this long, because nobody should see a form that disappears. */
 const answerWithinMs = 250;
-/** If several tabs answer, the one used last wins: it is the one that the new tab was opened from. */
-const othersWithinMs = 25;
+/** If several tabs answer, the one used last wins: it is the one that the new tab was opened from, and may be busy. */
+const othersWithinMs = 100;
 
 export const isAskingTabs = signal(false);
 
