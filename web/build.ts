@@ -19,17 +19,37 @@ const out = join(root, "dist", "web");
  */
 const anyLanguage = ["domEnv ? nav.language : 'en-US'", "'en-US'"] as const;
 
-/** Features of uPlot that none of our charts draws or calls are dropped once nothing refers to them. */
-const unused = ["(paths.stepped = stepped);", "(paths.spline  = monotoneCubic);", "uPlot.join = join;"];
+/**
+ * Features of uPlot that none of our charts has: once nothing refers to them, or what decides about them is a constant, the
+ * bundler drops them: legends, times as text, scatter plots, and scales that are neither linear nor logarithmic.
+ */
+const unused: readonly (readonly [found: string | RegExp, instead: string])[] = [
+  ["(paths.stepped = stepped);", ""],
+  ["(paths.spline  = monotoneCubic);", ""],
+  ["uPlot.join = join;", ""],
+  ["uPlot.fmtDate = fmtDate;", ""],
+  ["uPlot.rangeAsinh = rangeAsinh;", ""],
+  [/const _(fmtDate|timeAxisVals|timeSeriesVal) +=.*/g, ""],
+  [/isTime \? \(isStr\(sv\) .* : sv \|\| numSeriesVal;/, "sv;"],
+  [/isArr\(av\) && !isArr\(av\[0\]\)[^;]*: av \|\| numAxisVals/, "av || numAxisVals"],
+  ["const showLegend = legend.show;", ""],
+  [/\bshowLegend\b/g, "false"],
+  [/\tfunction initLegendRow\([\s\S]*?\n\t}\n/, ""],
+  [/\bmode == 1\b/g, "true"],
+  [/\bmode == 2\b/g, "false"],
+  [/\b(\w+\.)?distr == {1,2}(2|4|100)\b/g, "false"],
+  [/\b(\w+\.)?distr != 2\b/g, "true"],
+];
 
 const ownPlot: BunPlugin = {
   name: "own plot",
   setup(build) {
     build.onLoad({ filter: /uPlot\.esm\.js$/ }, async ({ path }) => {
       let contents = await Bun.file(path).text();
-      for (const [found, instead] of [anyLanguage, ...unused.map((line) => [line, ""] as const)]) {
-        if (!contents.includes(found)) throw new Error(`uPlot is written in another way now: no ${found}`);
-        contents = contents.replace(found, instead);
+      for (const [found, instead] of [anyLanguage, ...unused]) {
+        const changed = contents.replace(found, instead);
+        if (changed === contents) throw new Error(`uPlot is written in another way now: no ${found}`);
+        contents = changed;
       }
       return { contents, loader: "js" };
     });
