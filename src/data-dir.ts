@@ -385,9 +385,12 @@ function linkPolicyOf(name: string): LinkPolicy {
   return databaseFiles.includes(name) ? "followed" : "refused";
 }
 
-/** Next to a database that is not in place yet, a start would make an empty one. */
+/**
+ * Next to a database that is not in place yet, or not even begun, a start would make an empty one. A restore puts its database
+ * in place last, so beside one the folder is merely left over.
+ */
 function checkRestored(path: string): void {
-  if (!existsSync(join(path, restoringFolder, databaseFile))) return;
+  if (!existsSync(join(path, restoringFolder)) || existsSync(join(path, databaseFile))) return;
   throw new StartupError(
     `A restore to ${path} was cut off, so what it restored is not in place. ` +
       "Try: postrider restore again, to another folder, or to this one once it is empty.",

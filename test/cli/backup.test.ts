@@ -22,6 +22,7 @@ import { parseHistory } from "../../src/backup/history.ts";
 import { backupName } from "../../src/backup/place.ts";
 import { runCommand } from "../../src/cli/run.ts";
 import { noteBackupsIn, openDataDir, readBackupNotesIn } from "../../src/data-dir.ts";
+import { secretFiles } from "../../src/secrets.ts";
 import type { MoveMark } from "../../src/store/move-mark.ts";
 import { writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
@@ -375,21 +376,32 @@ describe("postrider restore", () => {
     );
   });
 
-  test.each([
-    ["it was unpacked", []],
-    ["it was put in place", ["master-key", "session-secret"]],
-  ])("that is killed while %s leaves no folder on which a server starts", async (_, inPlace) => {
-    const restored = join(folder, `killed-${inPlace.length}`);
+  test.each<[string, { unpacked: string[]; inPlace: string[] }]>([
+    ["it waits for the archive", { unpacked: [], inPlace: [] }],
+    ["it unpacks the secrets", { unpacked: ["master-key", "session-secret"], inPlace: [] }],
+    ["it verifies what it unpacked", { unpacked: [...secretFiles, databaseFile], inPlace: [] }],
+    ["it is put in place", { unpacked: ["operator-token", databaseFile], inPlace: ["master-key", "session-secret"] }],
+  ])("that is killed while %s leaves no folder on which a server starts", async (_, { unpacked, inPlace }) => {
+    const restored = join(folder, `killed-${unpacked.length}-${inPlace.length}`);
     const backup = await backUp();
     await run(["restore", backup, "--data-dir", restored]);
-    const names = readdirSync(restored).filter((name) => name !== "lock.db");
     mkdirSync(join(restored, "restoring"));
-    for (const name of names.filter((name) => !inPlace.includes(name)))
-      renameSync(join(restored, name), join(restored, "restoring", name));
+    for (const name of readdirSync(restored).filter((name) => ![...inPlace, "lock.db", "restoring"].includes(name))) {
+      if (unpacked.includes(name)) renameSync(join(restored, name), join(restored, "restoring", name));
+      else rmSync(join(restored, name));
+    }
     expect(() => openDataDir(restored)).toThrow(/was cut off.*Try: postrider restore again/);
     expect(readdirSync(restored).sort()).toEqual(["lock.db", ...inPlace, "restoring"].sort());
     for (const name of inPlace) rmSync(join(restored, name));
     expect((await run(["restore", backup, "--data-dir", restored])).code).toBe(0);
+    openDataDir(restored).release();
+    expect(rowsOf(restored)).toEqual(rowsOf(dataDir));
+  });
+
+  test("that is killed once everything is in place has made a folder on which a server starts", async () => {
+    const restored = join(folder, "killed-at-the-end");
+    await run(["restore", await backUp(), "--data-dir", restored]);
+    mkdirSync(join(restored, "restoring"));
     openDataDir(restored).release();
     expect(rowsOf(restored)).toEqual(rowsOf(dataDir));
   });
