@@ -88,9 +88,11 @@ export function enterEmptyDir(folder: string): NewDataDir {
   const hadLock = existsSync(join(path, lockFile));
   const lock = takeLock(path);
   const workshop = join(path, restoringFolder);
+  let isOwnWorkshop = false;
   let isFinished = false;
   function release(): void {
-    rmSync(workshop, { recursive: true, force: true });
+    // One that was found stays with what is around it: it is what keeps a server from starting there.
+    if (isOwnWorkshop) rmSync(workshop, { recursive: true, force: true });
     lock.close();
     if (isFinished) return;
     if (!hadLock) rmSync(join(path, lockFile), { force: true });
@@ -105,6 +107,7 @@ export function enterEmptyDir(folder: string): NewDataDir {
           "Try: another --data-dir, or move away what is there.",
       );
     }
+    isOwnWorkshop = true;
     rmSync(workshop, { recursive: true, force: true });
     mkdirSync(workshop, { mode: 0o700 });
     keepOwnerOfFolder(workshop, path);
