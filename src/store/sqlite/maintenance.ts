@@ -127,6 +127,9 @@ export function maintenanceVerbs(
     return answer ?? false;
   }
 
+  const freePages = () =>
+    client.query<{ free: number }, []>("select freelist_count as free from pragma_freelist_count").get()?.free ?? 0;
+
   let closing: Promise<void> | null = null;
 
   async function end(): Promise<void> {
@@ -179,13 +182,12 @@ export function maintenanceVerbs(
 
     reclaim: (bytes) =>
       writer.submit<boolean>(() => {
+        const before = freePages();
+        if (before === 0) return false;
         client.run(`pragma incremental_vacuum(${Math.ceil(bytes / pageBytes)})`);
-        const { free } = client
-          .query<{ free: number }, []>("select freelist_count as free from pragma_freelist_count")
-          .get() ?? {
-          free: 0,
-        };
-        return free > 0;
+        const after = freePages();
+        // A database without auto_vacuum keeps its free pages: asking again would never come to an end.
+        return after > 0 && after < before;
       }),
 
     probe: () => writer.submit<void>(() => (masterKey && !masterKey.holds() ? refuse(masterKeyUseless()) : undefined)),
