@@ -13,7 +13,10 @@ export const backupSettings = {
     isUrl: true,
     ...optional(
       // With one slash or an invalid bucket name, it would be a folder with a strange name.
-      textThat("a folder or s3://bucket/prefix", (text) => !/^\w+:/.test(text) || isBucketUrl(text)),
+      textThat(
+        "a folder, or s3://bucket/prefix with a bucket name of 3 to 63 characters (a-z, 0-9, ., -)",
+        (text) => !/^\w+:/.test(text) || isBucketUrl(text),
+      ),
     ),
   }),
   backupRecipients: setting({
@@ -31,7 +34,9 @@ export const backupSettings = {
     default: "",
     doc: "When the server makes a backup, as a cron expression in the machine's time zone; each is verified. Needs POSTRIDER_BACKUP_URL; by hand only when empty.",
     example: "0 3 * * *",
-    ...optional(textThat("a cron expression with a time to come", hasNextRun)),
+    ...optional(
+      textThat("a cron expression (minute, hour, day, month, day of the week) with a time to come", hasNextRun),
+    ),
   }),
   backupKeep: setting({
     env: "POSTRIDER_BACKUP_KEEP",

@@ -196,6 +196,12 @@ export function toConfig(given: GivenSettings, env: Environment, warn: (message:
   if ((tlsCert === null) !== (tlsKey === null)) {
     throw new StartupError("POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY must be set together. Try: set both, or neither.");
   }
+  if (plain.healthPort !== null && plain.healthPort !== 0 && plain.healthPort === plain.port) {
+    throw new StartupError(
+      `POSTRIDER_PORT and POSTRIDER_HEALTH_PORT are both ${plain.port}, but each needs a port of its own. ` +
+        "Try: another POSTRIDER_HEALTH_PORT, such as 8081.",
+    );
+  }
   const publicHost = plain.publicUrl === null ? "localhost" : new URL(plain.publicUrl).hostname;
   const isLoopbackListener = isLoopbackHost(plain.host);
   if (!isLoopbackListener && plain.publicUrl === null) {

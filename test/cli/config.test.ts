@@ -396,6 +396,14 @@ describe("a malformed setting names itself, its rule and a valid value", () => {
     );
   });
 
+  test("one port for both the server and its health probes", () => {
+    expect(refusalOf({ POSTRIDER_PORT: "8443", POSTRIDER_HEALTH_PORT: "8443" })).toBe(
+      "POSTRIDER_PORT and POSTRIDER_HEALTH_PORT are both 8443, but each needs a port of its own. " +
+        "Try: another POSTRIDER_HEALTH_PORT, such as 8081.",
+    );
+    expect(load({ POSTRIDER_PORT: "0", POSTRIDER_HEALTH_PORT: "0" })).toMatchObject({ port: 0, healthPort: 0 });
+  });
+
   test("files that cannot be read", () => {
     const start = (name: string) => `${name} names a file that cannot be read: /nowhere.pem. Try: `;
     expect(refusalOf({ POSTRIDER_EXTRA_CA_FILE: "/nowhere.pem" })).toStartWith(start("POSTRIDER_EXTRA_CA_FILE"));
