@@ -39,6 +39,7 @@ describe("the commands of Sending events, as written and in their order", () => 
       "sending-failing",
       "sending-find",
       "sending-replay",
+      "sending-rotate",
     ]);
   });
 
@@ -97,5 +98,18 @@ describe("the commands of Sending events, as written and in their order", () => 
       (answer) => answer.body.status === "completed",
     );
     expect(body).toMatchObject({ selected: 1, delivered: 1, filter: { type: "order.refunded", status: 400 } });
+  });
+
+  test("keys and the secret are rotated, each with an overlap", async () => {
+    const secretOf = async () => (await account.get("/v1/tenants/signing-secret")).body;
+    const before = await secretOf();
+    const output = await printed("sending-rotate");
+    expect(output).toMatch(/"key":"svc_sk_\w+"/);
+    expect(await secretOf()).not.toEqual(before);
+    const keys: { key: string }[] = (await account.get("/v1/tenants/api-keys")).body;
+    expect(keys.find(({ key }) => key === account.apiKey)).toMatchObject({ expires_at: expect.any(String) });
+    expect(keys).toHaveLength(2);
+    const published = (await account.get(`/v1/tenants/${account.id}/jwks.json`)).body.keys;
+    expect(published).toHaveLength(2);
   });
 });
