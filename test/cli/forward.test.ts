@@ -37,7 +37,7 @@ function begin(
   const forwarder = createForwarder({
     source: {
       async *items(): AsyncGenerator<Item> {
-        for (const eventId of names) yield { kind: "accepted", eventId };
+        for (const eventId of names) yield { kind: "accepted", eventId, webhook: null };
         await new Promise(() => {});
       },
     },

@@ -144,6 +144,7 @@ describe("what is printed", () => {
       event: eventId,
       eventType: "order.paid",
       kind: "accepted",
+      webhook: null,
       forwardedTo: `${receiver.url}/x`,
       status: 204,
       durationMs: expect.any(Number),
@@ -313,8 +314,9 @@ describe("--events", () => {
     const eventId = await ingestOne(good);
     await whenPrinted(printed);
     await stop();
-    const lines = out.map((line) => JSON.parse(line) as { event: string; kind: string });
+    const lines = out.map((line) => JSON.parse(line) as { event: string; kind: string; webhook: string | null });
     expect(new Set(lines.map(({ event }) => event))).toEqual(new Set([eventId]));
+    for (const { kind, webhook } of lines) expect(webhook === bad.url).toBe(kind === "failed");
     return lines.map(({ kind }) => kind).sort();
   }
 
@@ -359,12 +361,20 @@ describe("--events", () => {
     ]);
   });
 
-  test("the kind is a column of the lines for people", async () => {
-    const account = await app.account();
-    await register(account, hookStatus(404).url);
-    const { whenPrinted } = await listen({ account, forwardTo: receive().url, words: ["--events", "failed"] });
+  test("the kind is a column of the lines for people, and the webhook is named whose delivery has ended", async () => {
+    const [account, hook] = [await app.account(), hookStatus(404).url];
+    await register(account, hook);
+    const { whenPrinted, err } = await listen({ account, forwardTo: receive().url, words: ["--events", "failed"] });
     const eventId = await ingestOne(account);
-    expect((await whenPrinted(1))[0]).toMatch(new RegExp(`  failed     204  .*/${eventId}$`));
+    expect((await whenPrinted(1))[0]).toMatch(new RegExp(`  failed     ${RegExp.escape(hook)}  204  .*/${eventId}$`));
+    expect(err[0]).toStartWith("Forwarding failed deliveries of ");
+  });
+
+  test("what is forwarded is said in words", async () => {
+    const account = await app.account();
+    const words = ["--events", "accepted,replayed,delivered"];
+    const { err } = await listen({ account, forwardTo: receive().url, words });
+    expect(err[0]).toStartWith("Forwarding events, replayed events and acknowledged deliveries of ");
   });
 });
 

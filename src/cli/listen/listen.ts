@@ -94,14 +94,18 @@ async function startNow(history: History, serverTime: number): Promise<Start> {
   return { afterId: (await history.newestId()) ?? startAt(0).afterId, fromMs: serverTime, isNow: true };
 }
 
+const inEnglish = new Intl.ListFormat("en-GB");
+
 function welcome({ kinds, forwardTo }: ListenOptions, url: string, tenantId: string): string {
-  const ends = kinds.has("delivered") || kinds.has("failed");
+  const hasBothEnds = kinds.has("delivered") && kinds.has("failed");
   const what = [
     ...(kinds.has("accepted") ? ["events"] : []),
     ...(kinds.has("replayed") ? ["replayed events"] : []),
-    ...(ends ? ["finished deliveries"] : []),
-  ].join(" and ");
-  return `Forwarding ${what} of ${tenantId} at ${url} to ${forwardTo.href}. Press Ctrl+C to stop.`;
+    ...(hasBothEnds ? ["finished deliveries"] : []),
+    ...(kinds.has("delivered") && !hasBothEnds ? ["acknowledged deliveries"] : []),
+    ...(kinds.has("failed") && !hasBothEnds ? ["failed deliveries"] : []),
+  ];
+  return `Forwarding ${inEnglish.format(what)} of ${tenantId} at ${url} to ${forwardTo.href}. Press Ctrl+C to stop.`;
 }
 
 /** Where to resume another time. Deliveries do not end in the order of event ids. */

@@ -32,6 +32,7 @@ export function createReport({ io, now, linkTo, json, kinds, forwardTo }: Report
     return [
       style.faint(timeOfDay(now())),
       ...(showsKind ? [item.kind.padEnd("delivered".length)] : []),
+      ...(item.webhook === null ? [] : [plainText(item.webhook)]),
       answer,
       style.faint(formatDuration(durationMs)),
       ...(retryInMs === null ? [] : [style.faint(`retry in ${formatDuration(retryInMs)}`)]),
@@ -46,6 +47,7 @@ export function createReport({ io, now, linkTo, json, kinds, forwardTo }: Report
       event: item.eventId,
       eventType,
       kind: item.kind,
+      webhook: item.webhook,
       forwardedTo: forwardTo.href,
       status,
       durationMs,

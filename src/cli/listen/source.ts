@@ -7,6 +7,8 @@ import { createRecent, type Recent } from "./recent.ts";
 export interface Item {
   readonly kind: Kind;
   readonly eventId: string;
+  /** The URL of the webhook whose delivery has ended; null: not the end of one. */
+  readonly webhook: string | null;
 }
 
 type Message = Readonly<Record<string, unknown>>;
@@ -108,6 +110,7 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
   const anEnd = ({ eventId, targetWebhook, attempts, state }: Message): Waiting => ({
     kind: state === "DELIVERED" ? "delivered" : "failed",
     eventId: String(eventId),
+    webhook: String(targetWebhook),
     key: keyOf(String(eventId), String(targetWebhook), Number(attempts)),
     atMs: latestAttemptMs,
   });
@@ -165,7 +168,7 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
       for await (const records of history.read("/v1/events", replayedFromMs - longestRunMs, untilMs)) {
         for (const { eventId, replayGroupId, lastAttemptMs } of records) {
           if (replayGroupId === null || lastAttemptMs === null || lastAttemptMs < replayedFromMs) continue;
-          yield { kind: "replayed", eventId, key: `${eventId} ${replayGroupId}`, atMs: lastAttemptMs };
+          yield replayedItem(eventId, replayGroupId, lastAttemptMs);
         }
       }
     }
@@ -173,9 +176,9 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
       if (!kinds.has(kind)) continue;
       for await (const records of history.read(list, finishedFromMs - longestRunMs, untilMs)) {
         for (const record of records) {
-          const { eventId, lastAttemptMs } = record;
+          const { eventId, targetWebhook: webhook, lastAttemptMs } = record;
           if (lastAttemptMs === null || lastAttemptMs < finishedFromMs) continue;
-          yield { kind, eventId, key: keyOfRecord(record), atMs: lastAttemptMs };
+          yield { kind, eventId, webhook, key: keyOfRecord(record), atMs: lastAttemptMs };
         }
       }
     }
@@ -217,12 +220,21 @@ function replayedEvents({ eventIds, queuedAt, replayGroupId }: Message): Waiting
   if (!Array.isArray(eventIds)) return [];
   const ids = eventIds.map(String).filter((id) => parseEventId(id) !== null);
   const atMs = Date.parse(String(queuedAt));
-  return ids.map((eventId) => ({ kind: "replayed", eventId, key: `${eventId} ${replayGroupId}`, atMs }));
+  return ids.map((eventId) => replayedItem(eventId, String(replayGroupId), atMs));
 }
+
+const replayedItem = (eventId: string, replayGroupId: string, atMs: number): Waiting => ({
+  kind: "replayed",
+  eventId,
+  webhook: null,
+  key: `${eventId} ${replayGroupId}`,
+  atMs,
+});
 
 const acceptedItem = (eventId: string): Waiting => ({
   kind: "accepted",
   eventId,
+  webhook: null,
   key: eventId,
   atMs: ingestedAt(eventId),
 });
