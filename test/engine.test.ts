@@ -182,7 +182,12 @@ test("what wakes the replayer reaches the node that has it, and begins there", a
         return null;
       },
     },
-    { holds: () => isHeld, wake: (job) => void told.push(job), onWake: (job, wake) => void wakes.set(job, wake) },
+    {
+      ...everyJob,
+      holds: () => isHeld,
+      wake: (job) => void told.push(job),
+      onWake: (job, wake) => void wakes.set(job, wake),
+    },
   );
   await engine.start();
   await turn();

@@ -32,6 +32,10 @@ export interface BillerDeps {
   earlierLife: EarlierLife;
   /** Serializes work on each account; requests take it too. */
   lock: KeyedLock<number>;
+  /** It runs here from now on, so this node may be given the job. */
+  offer(): void;
+  /** It no longer runs here: the job is another node's. */
+  withdraw(): void;
   /** Whether this node holds the job. */
   mayRun(): boolean;
   /** Wakes the node that holds the job. */
@@ -81,7 +85,7 @@ const refundResendAt = ({ resendAt, createdAt }: Charge): number | null =>
  */
 export function createBiller(deps: BillerDeps): Biller {
   const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
-  const { lock, mayRun, passOn, announce, removeTenant } = deps;
+  const { lock, offer, withdraw, mayRun, passOn, announce, removeTenant } = deps;
   const id = processorId(processor);
   let cancelTimer = () => {};
 
@@ -391,10 +395,12 @@ export function createBiller(deps: BillerDeps): Biller {
     start() {
       isRunning = true;
       loop.start();
+      offer();
     },
     async stop() {
       isRunning = false;
       await Promise.all([loop.stop(), turns.stop(), ...hurrying]);
+      withdraw();
     },
   };
 }

@@ -122,6 +122,8 @@ export function createPayments(deps: PaymentDeps): Payments {
     references,
     earlierLife,
     lock,
+    offer: () => void jobs.offer("biller"),
+    withdraw: () => jobs.withdraw("biller"),
     mayRun: () => jobs.holds("biller"),
     passOn: () => jobs.wake("biller"),
     announce,

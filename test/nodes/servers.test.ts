@@ -101,7 +101,8 @@ describeWithPostgres("servers on one database", () => {
     for (const { last_heartbeat_seconds: since, lease_left_seconds: left, schema } of here) {
       expect([since < 20, left > 0 && left <= 20, schema]).toEqual([true, true, migrations.length]);
     }
-    expect(here.flatMap(({ jobs }: { jobs: string[] }) => jobs).toSorted()).toEqual(["biller", "janitor", "replayer"]);
+    // The tests' servers take no payments, so they leave that job to others.
+    expect(here.flatMap(({ jobs }: { jobs: string[] }) => jobs).toSorted()).toEqual(["janitor", "replayer"]);
     await second.app.stop();
     expect(await list(first)).toMatchObject([{ name: "first" }]);
   });

@@ -9,6 +9,8 @@ import type { Pool } from "./pool.ts";
  * node no longer exists may be taken by any node. So a node that stops gives its jobs back by leaving, and a dead node's jobs
  * continue once it has been rescued. A node believes that it holds a job only for as long as it may start attempts, which is
  * less than a lease.
+ *
+ * A node takes no job that it does not offer to do, and gives back one that it no longer offers at its next heartbeat.
  */
 export interface SharedJobs extends Jobs {
   /** Called at each heartbeat: takes free jobs, and wakes the held ones, since a notification may be lost. Never rejects. */
@@ -31,19 +33,22 @@ export interface JobsOptions {
 export const wakeChannel = "postrider_wake";
 
 const allJobs: readonly Job[] = ["biller", "janitor", "replayer"];
+const ofEveryNode: readonly Job[] = ["janitor", "replayer"];
 
 /** Further wakes during this time go out in the same notification. */
 const wakePauseMs = 20;
 
 export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptions): SharedJobs {
   let held: { readonly incarnation: number; readonly jobs: ReadonlySet<string> } = { incarnation: 0, jobs: new Set() };
+  const offered = new Set<Job>(ofEveryNode);
   const wakes = new Map<Job, () => void>();
   const toWake = new Set<Job>();
   let cancelWake = () => {};
   let seeking: Promise<void> | null = null;
   let hasRows = false;
 
-  const holds = (job: Job) => held.jobs.has(job) && held.incarnation === node()?.incarnation && mayStart();
+  const holds = (job: Job) =>
+    offered.has(job) && held.jobs.has(job) && held.incarnation === node()?.incarnation && mayStart();
 
   function wakeHere(job: Job): void {
     if (holds(job)) wakes.get(job)?.();
@@ -53,10 +58,13 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
     const own = node();
     if (own === null) return;
     try {
-      const names = arrayText(allJobs);
-      if (!hasRows) await pool.write(rowsText, [names]);
+      if (!hasRows) await pool.write(rowsText, [arrayText(allJobs)]);
       hasRows = true;
-      const rows = await pool.write<{ name: string }>(seekText, [own.incarnation, allJobs.length, names]);
+      const rows = await pool.write<{ name: string }>(seekText, [
+        own.incarnation,
+        allJobs.length,
+        arrayText([...offered]),
+      ]);
       held = { incarnation: own.incarnation, jobs: new Set(rows.map(({ name }) => name)) };
     } catch (error) {
       onFailure(error);
@@ -64,8 +72,26 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
     for (const job of allJobs) wakeHere(job);
   }
 
+  function seek(): Promise<void> {
+    seeking ??= seekOnce().finally(() => {
+      seeking = null;
+    });
+    return seeking;
+  }
+
   return {
     holds,
+    seek,
+
+    async offer(job) {
+      offered.add(job);
+      // The look under way may have begun without it.
+      await seeking;
+      await seek();
+    },
+
+    withdraw: (job) => void offered.delete(job),
+
     hear: (payload) => {
       for (const job of allJobs) if (payload.split(",").includes(job)) wakeHere(job);
     },
@@ -81,13 +107,6 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
       });
     },
 
-    seek() {
-      seeking ??= seekOnce().finally(() => {
-        seeking = null;
-      });
-      return seeking;
-    },
-
     async close() {
       cancelWake();
       await seeking;
@@ -98,20 +117,23 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
 const rowsText = "insert into job (name) select name from unnest($1::text[]) as given(name) on conflict do nothing";
 
 /**
- * Takes free jobs that this program knows, by comparing who had them: of several nodes that take one at the same time, one
- * succeeds. No node takes more than its share while there are others. A node whose lease has merely run out still exists:
- * after a failover, that is true of all of them.
+ * Takes free jobs that this node offers to do, by comparing who had them: of several nodes that take one at the same time, one
+ * succeeds. No node takes more than its share while there are others, except for the biller: the others may be unable to do it.
+ * A node whose lease has merely run out still exists: after a failover, that is true of all of them.
  */
 const seekText = `with free as (
-    select name, incarnation from job
+    select name, incarnation, row_number() over (order by name) as place from job
     where name = any($3::text[])
-      and (incarnation is null or not exists (select 1 from node where node.incarnation = job.incarnation))
-    order by name
-    limit greatest(0, (select ceil($2::int / greatest(count(*), 1)::float8) from node)
-      - (select count(*) from job where incarnation = $1::int))),
+      and (incarnation is null or not exists (select 1 from node where node.incarnation = job.incarnation))),
+  room as (
+    select (select ceil($2::int / greatest(count(*), 1)::float8) from node)
+      - (select count(*) from job where incarnation = $1::int and name = any($3::text[])) as jobs),
   taken as (
-    update job set incarnation = $1::int from free
+    update job set incarnation = $1::int from free, room
     where job.name = free.name and job.incarnation is not distinct from free.incarnation
+      and (free.place <= room.jobs or free.name = 'biller')
       and exists (select 1 from node where incarnation = $1::int)
-    returning job.name)
-  select name from taken union select name from job where incarnation = $1::int`;
+    returning job.name),
+  given_back as (
+    update job set incarnation = null where incarnation = $1::int and name <> all($3::text[]))
+  select name from taken union select name from job where incarnation = $1::int and name = any($3::text[])`;

@@ -16,10 +16,8 @@ describeWithPostgres("jobs of several nodes", () => {
   const open = async (size = 4) => postgres.pool(await postgres.migrated(), { size });
 
   /** A node that may start what it likes until the test says otherwise. */
-  async function worker(pool: Pool) {
-    const node = await join(pool, description);
-    if (!node) throw new Error("No slot is free");
-    const may = { start: true, node: node as { incarnation: number } | null };
+  async function worker(pool: Pool, { bills = true } = {}) {
+    const may = { start: true, node: null as { incarnation: number } | null };
     const time = createManualClock();
     const failures: unknown[] = [];
     const jobs = createJobs({
@@ -29,6 +27,10 @@ describeWithPostgres("jobs of several nodes", () => {
       mayStart: () => may.start,
       onFailure: (error) => failures.push(error),
     });
+    if (bills) await jobs.offer("biller");
+    const node = await join(pool, description);
+    if (!node) throw new Error("No slot is free");
+    may.node = node;
     const held = () => all.filter(jobs.holds);
     return { node, jobs, may, held, time, failures };
   }
@@ -79,6 +81,30 @@ describeWithPostgres("jobs of several nodes", () => {
     expect(first.held()).toEqual([]);
   });
 
+  test("leave payments to a node that does them, and go on without it when it no longer does", async () => {
+    const pool = await open();
+    const paused = await worker(pool, { bills: false });
+    await paused.jobs.seek();
+    expect(paused.held()).toEqual(["janitor", "replayer"]);
+    const other = await worker(pool);
+    await other.jobs.seek();
+    expect(other.held()).toEqual(["biller"]);
+    other.jobs.withdraw("biller");
+    expect(other.held()).toEqual([]);
+    // It has more than its share already, but nobody else would do this one.
+    await paused.jobs.offer("biller");
+    expect(paused.held()).toEqual(["janitor", "replayer"]);
+    await other.jobs.seek();
+    await paused.jobs.seek();
+    expect(paused.held()).toEqual([...all]);
+  });
+
+  test("are taken by a look of its own when one begins to do them during a look", async () => {
+    const { jobs, held } = await worker(await open(), { bills: false });
+    await Promise.all([jobs.seek(), jobs.offer("biller")]);
+    expect(held()).toEqual([...all]);
+  });
+
   test("are not held by a node that may not start anything, nor by its next life", async () => {
     const pool = await open();
     const { jobs, may, held } = await worker(pool);
@@ -124,7 +150,9 @@ describeWithPostgres("jobs of several nodes", () => {
       return { ...opened, time };
     };
     const first = await openNode();
+    await first.jobs.offer("biller");
     const second = await openNode();
+    await second.jobs.offer("biller");
     expect(all.filter(first.jobs.holds)).toEqual([...all]);
     expect(all.filter(second.jobs.holds)).toEqual([]);
     const woken: Job[] = [];
