@@ -201,7 +201,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     note: home.resumed,
     start(what) {
       if (what === "deliveries") dispatcher.hold(false);
-      else payments?.biller.start();
+      else billing.work.start();
     },
   });
   const metrics = createMetrics({
@@ -367,6 +367,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     hub,
     passwords,
     payments,
+    onDeleted: billing.work.wake,
     settings: config,
     log,
   });

@@ -64,7 +64,7 @@ export interface LifecycleDeps {
   beacon: HealthBeacon | null;
   engine: Engine;
   sender: Pick<Sender, "close">;
-  billing: Pick<Billing, "payments" | "close">;
+  billing: Pick<Billing, "work" | "close">;
   backups: Pick<Backups, "start" | "stop">;
   keyRotation: Pick<KeyRotation, "start" | "stop">;
   mail: Pick<Mail, "start" | "stop"> | null;
@@ -108,7 +108,6 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   const { nodeName, isSuccessor, backups, keyRotation, mail, pauses } = deps;
   const { descriptors, threads, disk, hub, answers, avoidNodes, warn } = deps;
   const { noticeMs = defaultNoticeMs } = deps;
-  const { payments } = billing;
 
   async function endRestore(signal: AbortSignal): Promise<boolean> {
     // This concerns only the database in the data directory.
@@ -151,7 +150,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     }
     if (pauses.isPaused("deliveries")) engine.dispatcher.hold(true);
     await engine.start();
-    if (!pauses.isPaused("charges")) payments?.biller.start();
+    if (!pauses.isPaused("charges")) billing.work.start();
     backups.start();
     mail?.start();
     descriptors.start();
@@ -160,11 +159,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
 
   /** @returns the number of attempts that were broken off */
   async function stopWork(): Promise<number> {
-    const [left] = await Promise.all([
-      engine.stop(drainMs, payments?.biller.stop()),
-      backups.stop(),
-      keyRotation.stop(),
-    ]);
+    const [left] = await Promise.all([engine.stop(drainMs, billing.work.stop()), backups.stop(), keyRotation.stop()]);
     return left;
   }
 

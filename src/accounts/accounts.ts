@@ -34,6 +34,8 @@ export interface AccountDeps {
   passwords: Passwords;
   /** Null: this server takes no payments. */
   payments: AccountPayments | null;
+  /** Its books are to be closed. */
+  onDeleted(): void;
   settings: { readonly signup: "open" | "closed"; readonly localMode: boolean; readonly webhookConcurrency: number };
   log: Log;
 }
@@ -45,8 +47,6 @@ export interface AccountPayments {
   upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null; by: Origin }): Promise<UpgradeResult>;
   /** Whether an upgrade to the account's current plan may repeat one whose answer was lost. */
   wasJustUpgraded(tenant: Tenant): Promise<boolean>;
-  /** An account with a card or an open payment was deleted: its last charge is due. */
-  closed(): void;
 }
 
 /** A new account, with the password that is shown only once. */
@@ -120,7 +120,7 @@ const upgrades: Limit = { name: "upgrades", most: 10, windowMs: 60_000, keys: 20
 const emailChanges: Limit = { name: "e-mail changes", most: 10, windowMs: 60 * 60_000, keys: 20_000 };
 
 export function createAccounts(deps: AccountDeps): Accounts {
-  const { store, limits, clock, vault, policy, hub, passwords, payments, settings, log } = deps;
+  const { store, limits, clock, vault, policy, hub, passwords, payments, onDeleted, settings, log } = deps;
   /** Upgrades in progress, by account. */
   const upgradesUnderWay = new Map<number, { asked: string; result: Promise<Upgraded> }>();
 
@@ -339,7 +339,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
         log.write("error", "audit.not_noted", { action: act.action, by: act.via, error: error.message });
         return store.deleteTenant(tenant.key, clock.now());
       });
-      payments?.closed();
+      onDeleted();
       log.write("info", "account.deleted", { tenant: tenant.id });
     },
   };

@@ -1,6 +1,8 @@
 import type { Config } from "../config.ts";
 import { pricesOf } from "../domain/plans.ts";
+import type { Loop } from "../lib/loop.ts";
 import type { SandboxBooks } from "../store/sandbox-books.ts";
+import { createBookCloser } from "./book-closer.ts";
 import { createBillingCalendar } from "./calendar.ts";
 import { createPayments, type PaymentDeps, type Payments } from "./payments.ts";
 import { createPaystack } from "./paystack/paystack.ts";
@@ -14,9 +16,11 @@ export interface Billing {
   readonly prices: Prices;
   /** Null: nobody pays. */
   readonly payments: Payments | null;
+  /** What becomes of accounts in the background. Wake it when one was deleted. */
+  readonly work: Loop;
   /** The processor, when it is the built-in one: it has pages of its own. */
   readonly sandbox: Sandbox | null;
-  /** Cancels the callbacks that the built-in processor has yet to deliver. The biller must be stopped first. */
+  /** Cancels the callbacks that the built-in processor has yet to deliver. The work must be stopped first. */
   close(): Promise<void>;
 }
 
@@ -33,7 +37,7 @@ export interface BillingDeps
 }
 
 export function createBilling({ settings, sandboxBooks, secretFor, publicUrl, ownUrl, ...deps }: BillingDeps): Billing {
-  const { clock, log } = deps;
+  const { store, clock, log } = deps;
   const prices = pricesOf(settings);
 
   const paymentsBy = (processor: PaymentProcessor): Payments =>
@@ -47,13 +51,17 @@ export function createBilling({ settings, sandboxBooks, secretFor, publicUrl, ow
     });
 
   const { payments: chosen } = settings;
-  if (chosen.kind === "off") return { prices, payments: null, sandbox: null, close: async () => {} };
+  if (chosen.kind === "off") {
+    const work = createBookCloser({ store, clock, log });
+    return { prices, payments: null, work, sandbox: null, close: async () => {} };
+  }
   if (chosen.kind === "paystack") {
     const payments = paymentsBy(createPaystack({ ...chosen, clock }));
-    return { prices, payments, sandbox: null, close: async () => {} };
+    return { prices, payments, work: payments.biller, sandbox: null, close: async () => {} };
   }
   const callbacks = createCallbackSender({ url: () => `${ownUrl()}/pay/callback`, clock, log });
   const secret = secretFor("sandbox payment processor");
   const sandbox = createSandbox({ books: sandboxBooks, clock, secret, publicUrl, postCallback: callbacks.post });
-  return { prices, payments: paymentsBy(sandbox), sandbox, close: callbacks.stop };
+  const payments = paymentsBy(sandbox);
+  return { prices, payments, work: payments.biller, sandbox, close: callbacks.stop };
 }

@@ -70,8 +70,6 @@ export interface Payments {
   requestCard(tenant: Tenant, origin: Origin, email?: string): Promise<string>;
   /** Somebody is waiting for a verification: looks it up, at most once a minute. Does not wait for the answer. */
   poll(tenant: Tenant): void;
-  /** An account was deleted: its closing charge is due. */
-  closed(): void;
   openPage(token: string): Promise<PayPage>;
   /**
    * A browser comes back from the processor and names a reference. Anybody can do that, so it costs at most one look-up a
@@ -235,7 +233,6 @@ export function createPayments(deps: PaymentDeps): Payments {
         log.write("warn", "payment.poll_failed", { error: messageOf(error) });
       });
     },
-    closed: () => biller.wake(),
     openPage: async (token) => (isPaused() ? { kind: "paused" } : openPage(token)),
     async returned(reference) {
       const charge = await store.findCharge(reference);

@@ -194,6 +194,8 @@ export interface BillingVerbs {
   forgetCardLater(cardKey: number, at: number, now: number): Promise<void>;
   /** Removes what is left of a deleted account, except the amounts, dates and references of its charges. */
   closeBooks(accountKey: number, now: number): Promise<void>;
+  /** Deleted accounts of which more is left than that, oldest first. */
+  accountsToClose(limit: number): Promise<number[]>;
 
   /**
    * Accounts with something to do, longest waiting first, with the version of their books (see `postpone`); and when the next

@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
+import { until } from "../support/api-server.ts";
 import { startPaystackStandIn } from "../support/paystack-stand-in.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
   answerBank,
+  type Customer,
   cards,
   createClockAt,
   customerOf,
@@ -22,6 +24,7 @@ import { provenSections } from "./scenario.ts";
 provenSections.add("rules 12").add("rules 3");
 
 const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
 
 /** A server that can be stopped and started again with what it knows. */
 async function start() {
@@ -33,6 +36,8 @@ async function start() {
   };
   return { clock, first, again };
 }
+
+type Again = Awaited<ReturnType<typeof start>>["again"];
 
 test("stopped between the payment and its callback, it finds the payment at the next start", async () => {
   const { clock, first, again } = await start();
@@ -122,6 +127,84 @@ test("without payments the accounts stay what they are, and nothing is charged; 
   const charges = await customer.whenCharge(({ kind, state }) => kind === "subscription" && state === "succeeded");
   expect(charges[0]?.amount_kobo).toBe(1_064_516);
   await second.stop();
+});
+
+/** Resolves when the books of deleted accounts are closed. */
+const whenClosed = ({ app }: TestApp) =>
+  until(
+    () => app.store.accountsToClose(10),
+    (accounts) => accounts.length === 0,
+  );
+
+/** The addresses that the sandbox knows of payments and their cards. */
+async function addressesOf({ app }: TestApp, references: readonly string[]) {
+  const transactions = await Promise.all(
+    references.map((reference) => app.sandboxBooks.findTransaction({ reference })),
+  );
+  const tokens = transactions.flatMap((transaction) => transaction?.cardToken ?? []);
+  const cards = await Promise.all(tokens.map(app.sandboxBooks.findCard));
+  return [...transactions, ...cards].map((row) => row?.email);
+}
+
+const deletions: readonly [string, (customer: Customer, again: Again) => Promise<TestApp>][] = [
+  [
+    "deleted without payments",
+    async ({ id }, again) => {
+      const off = await again({ POSTRIDER_PAYMENTS: "off" });
+      expect((await (await customerOf(off, id, goodPassword)).delete("/v1/tenants")).status).toBe(204);
+      return off;
+    },
+  ],
+  [
+    "deleted before, while charges were paused",
+    async ({ id }, again) => {
+      const paused = await again({ POSTRIDER_PAUSED: "charges" });
+      expect((await (await customerOf(paused, id, goodPassword)).delete("/v1/tenants")).status).toBe(204);
+      expect(await paused.app.store.accountsToClose(10)).toHaveLength(1);
+      await paused.stop({ keepData: true });
+      return again({ POSTRIDER_PAYMENTS: "off" });
+    },
+  ],
+];
+
+test.each(deletions)("without payments an account leaves no card and no address: %s", async (_, remove) => {
+  const { clock, first, again } = await start();
+  const customer = await subscribe(first, cards.good);
+  clock.travel(5 * dayMs);
+  await customer.logIn();
+  const references = (await customer.charges()).map(({ reference }) => reference);
+  const off = await remove(customer, again);
+  await whenClosed(off);
+  expect(await addressesOf(off, references)).toEqual(["", ""]);
+  await off.stop({ keepData: true });
+  // Its days are not charged afterwards either, and what it paid is kept.
+  const on = await startTestApp({ clock, env: withSandbox, dataDir: first.dataDir });
+  clock.travel(dayMs);
+  await until(
+    () => on.app.store.dueAccounts(clock.now(), 10),
+    ({ accounts }) => accounts.length === 0,
+  );
+  const listed = await on.app.store.latestCharges(10);
+  expect(listed).toMatchObject([{ reference: references[0], state: "succeeded", refund: null, tenantId: null }]);
+  await on.stop();
+});
+
+test("a payment that was not heard of before its account was deleted without payments is given back with them", async () => {
+  const { clock, first, again } = await start();
+  const { id, paymentUrl } = await signUp(first);
+  await payUnheard(first, clock, await pageBehind(first, paymentUrl), cards.good);
+  const off = await again({ POSTRIDER_PAYMENTS: "off" });
+  expect((await (await customerOf(off, id, goodPassword)).delete("/v1/tenants")).status).toBe(204);
+  await whenClosed(off);
+  await off.stop({ keepData: true });
+  const on = await startTestApp({ clock, env: withSandbox, dataDir: first.dataDir });
+  clock.travel(dayMs);
+  await until(
+    () => on.app.store.latestCharges(10),
+    ([charge]) => charge?.refund === "requested",
+  );
+  await whenClosed(on);
+  await on.stop();
 });
 
 test("with another processor after a restart, the address leads to a page of the new one", async () => {

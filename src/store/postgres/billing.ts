@@ -43,6 +43,7 @@ type Verbs = Pick<
   | "giveUpVerification"
   | "cardForgotten"
   | "forgetCardLater"
+  | "accountsToClose"
   | "dueAccounts"
   | "postpone"
   | "planDays"
@@ -140,6 +141,15 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
         const file = await fileOfCard(tx, cardKey);
         if (file) await writeBooks(file, { cards: [{ key: cardKey, forgetAt }] }, now);
       }),
+
+    async accountsToClose(limit) {
+      const rows = await pool.read<{ key: number }>(
+        `select key::float8 as key from billing_account where tenant_key is null and (state = 'closing'
+           or exists (select 1 from saved_card where account_key = billing_account.key)) order by key limit $1::int`,
+        [limit],
+      );
+      return rows.map(({ key }) => key);
+    },
 
     async dueAccounts(now, limit) {
       const [row] = await pool.read<{ accounts: string | null; nextAt: number | null }>(dueAccountsText, [now, limit]);

@@ -30,6 +30,7 @@ type Verbs = Pick<
   | "giveUpVerification"
   | "cardForgotten"
   | "forgetCardLater"
+  | "accountsToClose"
   | "dueAccounts"
   | "postpone"
   | "planDays"
@@ -70,6 +71,10 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
   );
   const accountOfCard = client.prepare<{ accountKey: number }, [number]>(
     "select account_key as accountKey from saved_card where key = ?1",
+  );
+  const toClose = client.prepare<{ key: number }, [number]>(
+    `select key from billing_account where tenant_key is null and (state = 'closing'
+       or exists (select 1 from saved_card where account_key = billing_account.key)) order by key limit ?1`,
   );
   const due = client.prepare<DueAccount, [number, number]>(
     "select key, version from billing_account where due_at <= ?1 order by due_at limit ?2",
@@ -180,6 +185,8 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
         const file = fileOfCard(tx, cardKey);
         if (file) books.write(file, { cards: [{ key: cardKey, forgetAt }] }, now);
       }),
+
+    accountsToClose: async (limit) => toClose.all(limit).map(({ key }) => key),
 
     dueAccounts: async (now, limit) => ({
       accounts: due.all(now, limit),

@@ -70,6 +70,41 @@ export function booksContract(backend: StoreBackend): void {
       });
     });
 
+    describe("accounts to close", () => {
+      test("are deleted ones with books or a card left, oldest first", async () => {
+        const [first, second] = [await verified(), await unverified()];
+        expect(await world.store.accountsToClose(10)).toEqual([]);
+        const page = await openPage(second.accountKey);
+        for (const { tenant } of [second, first]) await world.store.deleteTenant(tenant.key, now());
+        expect(await world.store.accountsToClose(10)).toEqual([first.accountKey, second.accountKey]);
+        expect(await world.store.accountsToClose(1)).toEqual([first.accountKey]);
+        const { card } = await books(first.accountKey);
+        await world.store.cardForgotten(card?.key ?? 0, now());
+        for (const { accountKey } of [first, second]) await world.store.closeBooks(accountKey, now());
+        expect(await world.store.accountsToClose(10)).toEqual([]);
+        // A page of before is paid after all: the payment goes back, and its card is to be forgotten.
+        expect((await pay(page)).kind).toBe("refund_due");
+        expect(await world.store.accountsToClose(10)).toEqual([second.accountKey]);
+        const { cardsToForget } = await books(second.accountKey);
+        for (const { key } of cardsToForget) await world.store.cardForgotten(key, now());
+        expect(await world.store.accountsToClose(10)).toEqual([]);
+      });
+
+      test("keep a charge whose outcome is not known: it is still looked up, and goes back if it was paid", async () => {
+        const { tenant, accountKey } = await verified();
+        const { charge } = await charged(accountKey);
+        await world.store.markSent(charge.reference, { lookUpAt: now() + hourMs, resendAt: now() + hourMs }, now());
+        await world.store.deleteTenant(tenant.key, now());
+        const { card } = await books(accountKey);
+        await world.store.cardForgotten(card?.key ?? 0, now());
+        await world.store.closeBooks(accountKey, now());
+        expect((await books(accountKey)).charges).toMatchObject([
+          { reference: charge.reference, state: "open", lookUpAt: now() + hourMs, invoiceKey: null, cardKey: null },
+        ]);
+        expect((await world.store.settleCharge(charge.reference, payment, now())).kind).toBe("refund_due");
+      });
+    });
+
     describe("the record of plans", () => {
       const periods = async (accountKey: number) =>
         (await world.store.planDays(accountKey)).periods.map(({ tier, startedAt, endedAt }) => [

@@ -117,7 +117,7 @@ export function createCustomer({
     act(async ({ store: seen, payments }) => {
       await seen.deleteTenant(own.tenantKey(), clock.now());
       counts.deletions += 1;
-      payments.closed();
+      payments.biller.wake();
     });
 
   const suspend = () => {

@@ -204,6 +204,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     hub,
     passwords: { hash: async () => "hash", verify: async () => false },
     payments: null,
+    onDeleted() {},
     settings: { signup: "open", localMode: true, webhookConcurrency },
     log,
   });

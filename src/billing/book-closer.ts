@@ -1,0 +1,39 @@
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
+import type { Log } from "../lib/log.ts";
+import { createLoop, type Loop } from "../lib/loop.ts";
+import type { Store } from "../store/store.ts";
+
+export interface BookCloserDeps {
+  store: Pick<Store, "accountsToClose" | "books" | "cardForgotten" | "closeBooks">;
+  clock: Clock;
+  log: Log;
+}
+
+const accountsInOneGo = 100;
+
+/**
+ * Stands in for the biller where nobody pays: what a deleted account leaves is erased all the same, without a last charge. No
+ * processor is asked, so our own copy of a card is all that goes, and a charge whose outcome is unknown stays as it is, with its
+ * reference: once there is a biller again, it is looked up, and given back if it was paid.
+ */
+export function createBookCloser({ store, clock, log }: BookCloserDeps): Loop {
+  async function close(accountKey: number): Promise<void> {
+    const { card, cardsToForget } = await store.books(accountKey);
+    for (const { key } of [...(card ? [card] : []), ...cardsToForget]) await store.cardForgotten(key, clock.now());
+    await store.closeBooks(accountKey, clock.now());
+  }
+
+  return createLoop({
+    clock,
+    // What one node has erased, another one only finds erased.
+    mayStep: () => true,
+    passOn() {},
+    async step() {
+      const accountKeys = await store.accountsToClose(accountsInOneGo);
+      for (const key of accountKeys) await close(key);
+      return accountKeys.length === accountsInOneGo ? "more" : "idle";
+    },
+    onFailure: (error) => log.write("error", "billing.failed", { error: messageOf(error) }),
+  });
+}
