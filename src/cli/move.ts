@@ -66,6 +66,15 @@ it).`,
             "Try: start one without POSTRIDER_DATABASE_URL, stop it, and move then.",
         );
       }
+      // Only this folder knows that they wait: the servers of the database would not.
+      if (!isBack && dataDir.held.length > 0) {
+        throw new StartupError(
+          `${dataDir.path} was restored with --pending hold, and still holds back ${dataDir.held.join(" and ")}. ` +
+            "Try: start a server without POSTRIDER_DATABASE_URL, run postrider resume, stop it, and move then; or, to hold them " +
+            "back after the move too, restore without --pending hold, move, and start the servers with " +
+            `POSTRIDER_PAUSED=${dataDir.held.join(",")}.`,
+        );
+      }
       const { moving, staying } = movingSecrets(dataDir.secrets);
       const summary = await (isBack ? moveToSqlite : moveToPostgres)({
         dataDir: dataDir.path,

@@ -358,6 +358,25 @@ describe("postrider restore", () => {
     expect(heldAtStart()).toEqual(["deliveries"]);
   });
 
+  test("holds back what is to wait until it has resumed: before that, it goes nowhere else", async () => {
+    const restored = join(folder, "held-here");
+    await run(["restore", await backUp(), "--data-dir", restored, "--pending", "hold"]);
+    const moving = ["move", "--to", "postgres://nobody@127.0.0.1:1/none", "--data-dir", restored];
+    const { code, err } = await run(moving);
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /still holds back deliveries and charges\. Try: .* postrider resume, .*POSTRIDER_PAUSED=deliveries,charges\.$/,
+    );
+    const entered = openDataDir(restored);
+    entered.resumed("deliveries");
+    entered.release();
+    expect((await run(moving)).err).toMatch(/still holds back charges\. Try: .*POSTRIDER_PAUSED=charges\.$/);
+    const again = openDataDir(restored);
+    again.resumed("charges");
+    again.release();
+    expect((await run(moving)).err).toContain("127.0.0.1:1/none");
+  });
+
   test("lets what was pending fail when that is asked: until a server has done so, it goes nowhere else", async () => {
     const restored = join(folder, "failing");
     const { out } = await run(["restore", await backUp(), "--data-dir", restored, "--pending", "fail", "--json"]);
