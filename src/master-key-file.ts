@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, renameSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { MasterKeyFiles } from "./home.ts";
@@ -75,6 +75,18 @@ export function promoteNextKey({ current, next, formers }: KeyFiles): void {
     writePrivate(dirname(file), basename(file), readFileSync(current, "utf8"), true, current);
   renameSync(next, current);
   syncFolder(dirname(current));
+}
+
+/**
+ * Removes a next key that somebody has put in place by hand; where that is not possible, it does no harm. To promote it would keep
+ * it as the former one, too, and so lose that.
+ */
+export function removePlacedKey({ next }: KeyFiles): void {
+  try {
+    rmSync(next, { force: true });
+  } catch {
+    // The folder is not ours to write in.
+  }
 }
 
 /** The key in use, as the file has it at this moment; null: it cannot be read, or is not a key. */

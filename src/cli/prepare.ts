@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
-import { keyFilesOf, promoteNextKey, readNextKey } from "../master-key-file.ts";
+import { keyFilesOf, promoteNextKey, readNextKey, removePlacedKey } from "../master-key-file.ts";
 import {
   type Snapshot,
   sealingOfStore,
@@ -80,6 +80,10 @@ function afterRotation(dataDir: DataDir, config: Preparation["config"], log: Log
   try {
     const next = config.databaseUrl === null ? readNextKey(files, warn) : null;
     if (next === null || !sealingOfStore(dataDir.path, next).isSealed) return dataDir;
+    if (next.equals(dataDir.secrets.masterKey)) {
+      removePlacedKey(files);
+      return dataDir;
+    }
     try {
       promoteNextKey(files);
       log.write("info", "master_key.rotated");

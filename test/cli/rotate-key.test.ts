@@ -143,10 +143,10 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     );
   });
 
-  const prepare = (dataDir: string) =>
+  const prepare = (dataDir: string, masterKeyFile: string | null = null, log = silentLog) =>
     prepareData({
-      config: { dataDir, databaseUrl: null, masterKeyFile: null, checkpoints: "own" as const },
-      ...{ clock: systemClock, log: silentLog, io: { progress() {} } },
+      config: { dataDir, databaseUrl: null, masterKeyFile, checkpoints: "own" as const },
+      ...{ clock: systemClock, log, io: { progress() {} } },
       ...{ isWatched: false, takesSnapshot: false, signal: new AbortController().signal },
     });
 
@@ -328,6 +328,35 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     renameSync(`${file}.next`, join(folder, "master-key"));
     expect(await seen(folder, shown)).toEqual(shown.before);
   });
+
+  test.each([
+    ["goes, if the server may remove it", true],
+    ["stays without a word, if not", false],
+  ])(
+    "leaves the former key as it was kept by hand: at the next start, the copy of the new one %s",
+    async (_, isOurs) => {
+      const place = join(root, `by-hand-${n}`);
+      const file = join(place, "key");
+      mkdirSync(place);
+      renameSync(join(folder, "master-key"), file);
+      const former = readFileSync(file, "utf8");
+      expect((await rotate(folder, { POSTRIDER_MASTER_KEY_FILE: file })).code).toBe(0);
+      expect(readFileSync(`${file}.before`, "utf8")).toBe(former);
+      cpSync(file, `${file}.next`);
+      const warned: string[] = [];
+      const log = { ...silentLog, write: (_: string, event: string) => void warned.push(event) };
+      // What is mounted cannot be removed, not even by root.
+      const isMounted = !isOurs && Bun.spawnSync(["mount", "--bind", `${file}.next`, `${file}.next`]).success;
+      try {
+        (await prepare(folder, file, log))?.release();
+      } finally {
+        if (isMounted) Bun.spawnSync(["umount", `${file}.next`]);
+      }
+      expect(readFileSync(`${file}.before`, "utf8")).toBe(former);
+      expect(existsSync(`${file}.next`)).toBe(isMounted);
+      expect(warned).toEqual([]);
+    },
+  );
 
   test("once more, when the server can replace the key by then, puts the new one in place and makes no other", async () => {
     const file = join(root, `late-${n}`);
