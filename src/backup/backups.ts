@@ -171,7 +171,9 @@ export function createBackups(options: BackupsOptions): Backups {
   }
 
   function verdictOf(answer: Answer | null, err: string): Pick<Ended, "error" | "isWhole"> {
-    if (answer === null) return { error: whyNot(lastLine(err), stopped.signal.aborted), isWhole: null };
+    if (answer === null || answer.verified === null) {
+      return { error: whyNot(answer?.error ?? lastLine(err), stopped.signal.aborted), isWhole: null };
+    }
     return { error: answer.verified ? null : answer.faults.join("; "), isWhole: answer.verified };
   }
 
@@ -270,8 +272,11 @@ export function createBackups(options: BackupsOptions): Backups {
 
 interface Answer {
   readonly bytes?: number;
-  readonly verified: boolean;
+  /** Null: that could not be found out. */
+  readonly verified: boolean | null;
   readonly faults: readonly string[];
+  /** Why not. */
+  readonly error?: string;
 }
 
 /** Null: the command printed an error instead. */

@@ -88,6 +88,17 @@ function createWorld(given: Partial<BackupsOptions> = {}) {
         };
       };
     },
+    /** From now on each backup is made, and there is no room to verify it. */
+    cannotVerify(error: string) {
+      answer = async () => {
+        stored.push(backupName(clock.now(), false));
+        return {
+          code: 1,
+          out: JSON.stringify({ bytes: 9, verified: null, faults: [], error }),
+          err: `postrider: ${error}\n`,
+        };
+      };
+    },
     /** The commands end as they would have, but only then. */
     waitsFor(then: Promise<void>) {
       const before = answer;
@@ -169,6 +180,37 @@ describe("backups by schedule", () => {
     expect(world.stored).toHaveLength(3);
     expect(world.stored).toContain(whole.at(-1) as string);
     await backups.stop();
+  });
+
+  test("that cannot be verified have failed, and make room all the same, but for the newest that is whole", async () => {
+    const world = createWorld({ cron: null });
+    const backups = world.open();
+    const make = async () => {
+      world.clock.advance(hour);
+      backups.begin();
+      await backups.whenIdle();
+      return world.stored.at(-1) as string;
+    };
+    const error = "/backups/a was made, but could not be verified: There is no room. Try: free up space.";
+    world.cannotVerify(error);
+    // There is nothing better yet.
+    for (let n = 0; n < 4; n++) await make();
+    expect(world.stored).toHaveLength(4);
+    world.succeeds();
+    const whole = await make();
+    expect(world.stored).toHaveLength(2);
+    world.cannotVerify(error);
+    const made: string[] = [];
+    for (let n = 0; n < 130; n++) made.push(await make());
+    expect(world.stored).toEqual([whole, ...made.slice(-2)]);
+    expect(backups.history()).toMatchObject({
+      latest: { kind: "backup", name: made.at(-1) as string, bytes: 9, error },
+      verified: { [whole]: true },
+    });
+    expect(backups.figures()).toMatchObject({ hasFailed: true, failures: 134 });
+    world.succeeds();
+    await make();
+    expect(world.stored).toHaveLength(2);
   });
 
   test.each([[48 * hour], [hour / 2]])("outlast one that was made while the clock was %d ms ahead", async (aheadMs) => {

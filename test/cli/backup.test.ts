@@ -95,8 +95,19 @@ describe("postrider backup", () => {
     expect(code).toBe(0);
     expect(statSync(file).ino).not.toBe(earlier);
     expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([".postrider-y.unfinished-1"]);
-    const { err } = await run(["backup", file, "--verify", "--dir", "/nowhere"]);
-    expect(err).toContain(`${file} was made, but could not be verified: No folder can be made in /nowhere`);
+    const unverified = await run(["backup", file, "--verify", "--dir", "/nowhere", "--json"]);
+    const error = `${file} was made, but could not be verified: No folder can be made in /nowhere`;
+    expect([unverified.code, unverified.err]).toEqual([1, expect.stringContaining(error)]);
+    // It is there all the same.
+    expect(JSON.parse(unverified.out)).toMatchObject({
+      ...{
+        backup: file,
+        bytes: statSync(file).size,
+        verified: null,
+        faults: [],
+        error: expect.stringContaining(error),
+      },
+    });
   });
 
   test("takes an empty file, and an encrypted backup, for its own", async () => {

@@ -94,17 +94,26 @@ names is not in it.`,
         });
         return faults;
       };
-      const faults = flags.has("--verify") ? await verify().catch(notVerified(backup)) : null;
+      const asJson = (faults: readonly string[] | null, error?: string) => {
+        const verified = faults === null ? null : faults.length === 0;
+        io.out(JSON.stringify({ backup, bytes, tookMs, verified, faults: faults ?? [], error, manifest }));
+      };
+      const faults = flags.has("--verify")
+        ? await verify().catch((cause: unknown) => {
+            const error = notVerified(backup, cause);
+            // Whoever makes room for newer backups has to know that this one is there.
+            if (flags.has("--json") && !signal.aborted) asJson(null, messageOf(error));
+            throw error;
+          })
+        : null;
       io.progress("");
       if (operands.length === 0 && config.backupUrl !== null) {
         await tellServer(dataDir, { name: file, at: now, tookMs, bytes, faults }).catch((error: unknown) =>
           io.err(`The server does not count this backup: ${messageOf(error)}`),
         );
       }
-      if (flags.has("--json")) {
-        const verified = faults === null ? null : faults.length === 0;
-        io.out(JSON.stringify({ backup, bytes, tookMs, verified, faults: faults ?? [], manifest }));
-      } else {
+      if (flags.has("--json")) asJson(faults);
+      else {
         io.out(
           `${backup}: ${formatBytes(bytes)}, ${contentsOf(manifest)}, ${pendingIn(manifest)}; ` +
             `it took ${formatDuration(tookMs)}.`,
@@ -135,10 +144,10 @@ const tooMany = (to: string, extra: string): UsageError =>
     : new UsageError(`There is no command "backup ${to}". Try: postrider backup verify ${extra}`);
 
 /** The backup exists all the same, and may be whole. */
-const notVerified = (backup: string) => (error: unknown) => {
-  if (!(error instanceof StartupError)) throw error;
-  throw new StartupError(`${backup} was made, but could not be verified: ${error.message}`, { cause: error });
-};
+const notVerified = (backup: string, cause: unknown): unknown =>
+  cause instanceof StartupError
+    ? new StartupError(`${backup} was made, but could not be verified: ${cause.message}`, { cause })
+    : cause;
 
 /** Who can read the backup. If it is encrypted, this process is a recipient too, because it may have to verify it. */
 async function newIdentityFor(recipients: readonly string[]): Promise<{ recipients: string[]; identities: string[] }> {
