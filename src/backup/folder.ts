@@ -7,7 +7,7 @@ import { codeOf, messageOf } from "../lib/error-message.ts";
 import { syncFolder } from "../private-files.ts";
 import { isCompressed } from "./compression.ts";
 import { isEncrypted } from "./encryption.ts";
-import { unfinishedFile } from "./leftovers.ts";
+import { removeStale, unfinishedFile, unfinishedFiles } from "./leftovers.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 import { checkRoom } from "./room.ts";
 
@@ -18,9 +18,6 @@ const readBytes = 2 ** 18;
 const startBytes = 64;
 /** A backup that was given a name of its own, or has one by its time. */
 const archive = /^[^.].*\.tar\.zst(?:\.age)?$/;
-/** Files left behind by a process that was killed. */
-const unfinished = /^\.postrider-.*\.unfinished-\d+$/;
-const staleMs = 24 * 60 * 60_000;
 
 /** A folder to write in, and how much of its disk must stay free. */
 export interface Staging {
@@ -118,7 +115,7 @@ export async function stage(
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const bytes = await writeDurably(path, source, () => checkRoom(folder, 0, leaveFreeBytes));
-    await removeStale(folder, path);
+    await removeStale(folder, path, unfinishedFiles);
     return { path, bytes, remove };
   } catch (error) {
     await remove();
@@ -171,13 +168,4 @@ async function writeDurably(path: string, source: AsyncIterable<Uint8Array>, che
     await file.close();
   }
   return bytes;
-}
-
-/** Removes files a day older than the one just written, judged by the disk's own timestamps. */
-async function removeStale(folder: string, own: string): Promise<void> {
-  const writtenAt = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
-  for (const name of readdirSync(folder).filter((name) => unfinished.test(name))) {
-    const path = join(folder, name);
-    if (writtenAt(own) - writtenAt(path) > staleMs) await rm(path, { force: true });
-  }
 }

@@ -1,10 +1,10 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../domain/errors.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { databaseEntry } from "./archive.ts";
-import { verifyFolder } from "./leftovers.ts";
+import { removeStale, verifyFolder, verifyFolders } from "./leftovers.ts";
 import { createRest } from "./rest.ts";
 import { type Unpacked, type UnpackOptions, unpack } from "./unpack.ts";
 
@@ -21,19 +21,16 @@ const restShare = 0.6;
 const freedBytes = 32 * 2 ** 20;
 const freedPauseMs = 10;
 
-const prefix = "postrider-verify-";
-const staleMs = 24 * 60 * 60_000;
-
 /** Restores a backup into a temporary folder and checks it there. @throws StartupError as `unpack` */
 export async function verifyBackup({ parent, clock, ...options }: VerifyOptions): Promise<Unpacked> {
   let folder: string;
   try {
     folder = mkdtempSync(join(parent, verifyFolder()));
-    removeStale(parent, folder);
   } catch (error) {
     throw new StartupError(`No folder can be made in ${parent} (${messageOf(error)}). Try: another one, with --dir.`);
   }
   try {
+    await removeStale(parent, folder, verifyFolders);
     const rest = createRest({ clock, signal: options.signal, share: restShare });
     return await unpack({ ...options, folder, rest });
   } finally {
@@ -48,14 +45,5 @@ async function shrink(path: string, clock: Clock): Promise<void> {
     bytes -= freedBytes;
     truncateSync(path, bytes);
     await sleep(clock, freedPauseMs);
-  }
-}
-
-/** Removes what a killed process left behind: folders a day older than ours, judged by the disk's own timestamps. */
-function removeStale(parent: string, own: string): void {
-  const madeAt = (folder: string) => statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
-  for (const name of readdirSync(parent).filter((name) => name.startsWith(prefix))) {
-    const folder = join(parent, name);
-    if (madeAt(own) - madeAt(folder) > staleMs) rmSync(folder, { recursive: true, force: true });
   }
 }
