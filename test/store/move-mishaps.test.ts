@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
-import { chownSync, cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type MoveOptions, moveToPostgres, moveToSqlite } from "../../src/store/move/move.ts";
@@ -8,6 +8,7 @@ import { migrations as postgresMigrations } from "../../src/store/postgres/migra
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { makeEarlierDatabase } from "../support/earlier-database.ts";
 import { fill, masterKey, rowsOf, useFolders, vault } from "../support/filled-folder.ts";
 import { describeWithOwnServer, describeWithPostgres, usePostgres } from "../support/postgres.ts";
@@ -230,16 +231,38 @@ describeWithPostgres("a move", () => {
     await moveToSqlite(options(second, url));
   });
 
-  test("to a folder that has accounts is refused, and they stay", async () => {
+  test.each<[string, (folder: string, moved: string) => unknown]>([
+    ["of this release", fill],
+    ["of an earlier one", (folder) => makeEarlierDatabase(folder, { schema: 5, events: 3 })],
+    ["that was moved away", (folder, moved) => cpSync(moved, folder, { recursive: true })],
+  ])("to a folder with a database %s is refused, and nothing in it changes", async (_, make) => {
     const dataDir = newFolder();
     await fill(dataDir);
     const url = await postgres.database();
-    await moveToPostgres(options(dataDir, url));
+    await moveToPostgres(options(dataDir, url, { movingSecrets: { session: "00ff" } }));
     const second = newFolder();
-    await fill(second);
-    const before = rowsOf(second);
+    await make(second, dataDir);
+    const read = () => readdirSync(second).map((name) => [name, Bun.hash(readFileSync(join(second, name)))]);
+    const before = read();
     await expect(moveToSqlite(options(second, url))).rejects.toThrow(/not of this move. Try: name an empty place/);
+    expect(read()).toEqual(before);
+  });
+
+  test("to a folder where a server has begun with nothing takes it over, with the secrets", async () => {
+    const dataDir = newFolder();
+    await fill(dataDir);
+    const before = rowsOf(dataDir);
+    const url = await postgres.database();
+    const movingSecrets = { session: "00ff" };
+    await moveToPostgres(options(dataDir, url, { movingSecrets }));
+    const second = newFolder();
+    await openSqliteStore({ dataDir: second, clock: systemClock, vault }).store.close();
+    await expect(moveToSqlite(options(second, url, failAtTheEnd))).rejects.toThrow("stopped");
+    await moveToSqlite(options(second, url));
     expect(rowsOf(second)).toEqual(before);
+    const { store, keptSecrets } = openSqliteStore({ dataDir: second, clock: systemClock, vault });
+    await store.close();
+    expect(keptSecrets).toEqual(movingSecrets);
   });
 });
 

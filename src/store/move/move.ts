@@ -21,8 +21,9 @@ import type { Snapshot } from "../sqlite/pre-migration.ts";
 import { type UpgradeProgress, upgradeDatabase } from "../sqlite/upgrade.ts";
 import type { KeptSecrets } from "../vault-check.ts";
 import { copyStore, type MoveProgress, type MoveSummary } from "./copy.ts";
+import { notEmpty } from "./leaving.ts";
 import { createPostgresSource, createPostgresTarget, refuseLivingNodes, writtenByAnother } from "./postgres-side.ts";
-import { createSqliteSource, createSqliteTarget } from "./sqlite-side.ts";
+import { createSqliteSource, createSqliteTarget, readinessOfFolder } from "./sqlite-side.ts";
 import { type Column, type ColumnType, ownColumns, type Table, tableNames } from "./tables.ts";
 
 export type { MoveProgress, MoveSummary };
@@ -123,14 +124,17 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
       if (!vaultRow) throw new StartupError(`${place} is empty. Try: correct POSTRIDER_DATABASE_URL.`);
       await refuseLivingNodes(pool, place);
       const source = createPostgresSource(pool, streams, place, newMove);
-      // What is refused must not leave a new database behind, on which a server would start. `copyStore` asks again, as it
-      // always does with the database open, and finds the mark that is made here.
-      if (!existsSync(join(folder, databaseFile)))
-        await source.leave(folder, async () => "empty", options.again ?? false);
+      // What is refused must not leave a new database behind, on which a server would start, nor change the one that is there.
+      // `copyStore` asks again, as it always does with the database open, and finds the mark that is made here.
+      const readinessFor = async (move: string) => readinessOfFolder(folder, move);
+      const move = await source.leave(folder, readinessFor, options.again ?? false);
+      if ((await readinessFor(move)) === "taken") throw notEmpty(folder);
+      const kept = await masterKeyOf(masterKey).kept(pool);
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
-        createSqliteKeyCheck(client, createVault(masterKey)).keep(await masterKeyOf(masterKey).kept(pool));
-        const target = createSqliteTarget(client, folder, place);
+        const target = createSqliteTarget(client, folder, place, () =>
+          createSqliteKeyCheck(client, createVault(masterKey)).keep(kept),
+        );
         const tables = await tablesOf(client, pool);
         return await copyStore({ ...options, tables, source, target, sampled: target, searched: source });
       } finally {

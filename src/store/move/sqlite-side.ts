@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { StartupError } from "../../domain/errors.ts";
 import { checksumOf as payloadChecksum } from "../sqlite/damage.ts";
+import { lookInto } from "../sqlite/look.ts";
 import { readMoveMark, writeMoveMark } from "../sqlite/move-mark.ts";
 import { keepTemporaryFilesIn } from "../sqlite/open.ts";
 import { checksumOf } from "./checksum.ts";
@@ -75,8 +76,31 @@ const settingsOfCopying = [
   `cache_size = -${cacheKib}`,
 ];
 
-/** A new database file. */
-export function createSqliteTarget(client: Database, place: string, from: string): Target & Sampled {
+/**
+ * How ready the database in a folder is, before it is opened for a move: that may upgrade it.
+ * @throws StartupError when it cannot be read
+ */
+export const readinessOfFolder = (folder: string, move: string): Readiness =>
+  lookInto(folder, (client) => readinessFor(client, move)) ?? "empty";
+
+function readinessFor(client: Database, move: string): Readiness {
+  const mark = readMoveMark(client);
+  if (mark?.role === "arriving" && mark.move === move) return "reserved";
+  // A database of an earlier release lacks some of them.
+  const has = (name: string) => client.query("select 1 from sqlite_schema where name = ?1").get(name) !== null;
+  return mark !== null || tableNames.some((name) => has(name) && countRows(client, name) > 0) ? "taken" : "empty";
+}
+
+/**
+ * A new database file.
+ * @param onArrive part of the transaction that reserves it; done again when a move is continued
+ */
+export function createSqliteTarget(
+  client: Database,
+  place: string,
+  from: string,
+  onArrive: () => void,
+): Target & Sampled {
   for (const setting of settingsOfCopying) client.query(`pragma ${setting}`).all();
   keepTemporaryFilesIn(client, place);
   const { batches, sample } = createReader(client);
@@ -93,25 +117,22 @@ export function createSqliteTarget(client: Database, place: string, from: string
     return made;
   }
 
-  function readinessFor(move: string): Readiness {
-    const mark = readMoveMark(client);
-    if (mark?.role === "arriving" && mark.move === move) return "reserved";
-    return mark !== null || tableNames.some((name) => countRows(client, name) > 0) ? "taken" : "empty";
-  }
-
   return {
     place,
     sample,
-    readinessFor: async (move) => readinessFor(move),
+    readinessFor: async (move) => readinessFor(client, move),
     async arrive(move) {
-      const readiness = readinessFor(move);
+      const readiness = readinessFor(client, move);
       if (readiness === "taken") throw notEmpty(place);
-      if (readiness === "empty") {
+      // They may have been replaced since the move began.
+      if (readiness === "reserved") onArrive();
+      else {
         client.transaction(() => {
           client.run(
             `create table move_progress (name text primary key, position text, "rows" integer, checksum text, done integer)`,
           );
           putIndexesOff(client);
+          onArrive();
           writeMoveMark(client, { move, role: "arriving", place: from });
         })();
       }

@@ -34,12 +34,8 @@ export function openToLook(dataDir: string): { client: Database; isTakenAsStill:
 }
 
 /** @returns null when there is no database yet @throws StartupError when it cannot be read */
-export function lookAtDatabase(dataDir: string): StoreLook | null {
-  const path = join(dataDir, databaseFile);
-  if (!existsSync(path)) return null;
-  let client: Database | null = null;
-  try {
-    ({ client } = openToLook(dataDir));
+export const lookAtDatabase = (dataDir: string): StoreLook | null =>
+  lookInto(dataDir, (client, path) => {
     const standing = standingOf(client);
     const { schema, statements } = standing;
     const found = statements > 0 ? schema + 1 : schema;
@@ -52,6 +48,16 @@ export function lookAtDatabase(dataDir: string): StoreLook | null {
       figures: schema === migrations.length && statements === 0 && refusal === null ? figuresOf(client) : null,
       server: null,
     };
+  });
+
+/** See `openToLook`. @returns null when there is no database yet @throws StartupError when it cannot be read */
+export function lookInto<T>(dataDir: string, look: (client: Database, path: string) => T): T | null {
+  const path = join(dataDir, databaseFile);
+  if (!existsSync(path)) return null;
+  let client: Database | null = null;
+  try {
+    ({ client } = openToLook(dataDir));
+    return look(client, path);
   } catch (error) {
     const remedy = isDamage(error)
       ? "restore it from a backup"
