@@ -7,7 +7,7 @@ import type { PostgresOptions } from "./postgres/store.ts";
 import { type Compacted, type CompactOptions, compactDatabase } from "./sqlite/compact.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import { checkPages, lookAtDatabase, opensWith, type PagesCheck } from "./sqlite/look.ts";
-import { databaseFile, databaseSizes, orDamaged } from "./sqlite/open.ts";
+import { databaseFile, databaseSizes, orInWords } from "./sqlite/open.ts";
 import { missingKeysIn, type Snapshot } from "./sqlite/pre-migration.ts";
 import { type RotatedKey, type RotateKeyOptions, rotateKey, type SealingOf, sealingOf } from "./sqlite/rotate-key.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
@@ -43,7 +43,7 @@ export const upgradeStore = (options: UpgradeOptions): Promise<boolean> => upgra
 export const compactStore = (options: CompactOptions): Promise<Compacted | null> => compactDatabase(options);
 
 /** Whether a store, which another process may have open, needs no upgrade and was not written by a newer program either. */
-export const storeFits = (dataDir: string): boolean => orDamaged(dataDir, () => isOfThisSchema(dataDir));
+export const storeFits = (dataDir: string): boolean => orInWords(dataDir, () => isOfThisSchema(dataDir));
 
 /** Like `storeFits`, for a database that servers share. Also loads the modules that opening it will need. */
 export async function sharedStoreFits(options: Pick<PostgresOptions, "url" | "clock">): Promise<boolean> {
@@ -59,7 +59,7 @@ export const missingSnapshotKeys = (dataDir: string): string[] => missingKeysIn(
 
 /** Whether a store that no server has open is sealed with this key. */
 export const sealingOfStore = (dataDir: string, masterKey: Uint8Array): SealingOf =>
-  orDamaged(dataDir, () => sealingOf(dataDir, masterKey));
+  orInWords(dataDir, () => sealingOf(dataDir, masterKey));
 
 /** Examines a store that no server has open, in the state in which it was left, even by a killed server. */
 export const examineStore = async (dataDir: string): Promise<Examination> => examineDatabase(dataDir);

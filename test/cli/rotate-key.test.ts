@@ -11,6 +11,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,8 +26,10 @@ import { keyFilesOf, makeNextKey, promoteNextKey } from "../../src/master-key-fi
 import { sealedContexts } from "../../src/sealed-contexts.ts";
 import { rotateStoreKey } from "../../src/store/open.ts";
 import { sealedColumns, sealedPlaces } from "../../src/store/sealed.ts";
+import { overwritePages, pagesOf } from "../support/damaged-database.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { isOnPostgres } from "../support/server-data.ts";
+import { mountSmallDisk } from "../support/small-disk.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 const root = mkdtempSync(join(tmpdir(), "postrider-rotate-"));
@@ -168,6 +171,37 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     expect((await rotate(folder)).code).toBe(0);
     expect(await seen(folder, shown)).toEqual(shown.before);
     expect(keyIn(folder)).not.toBe(former);
+  });
+
+  test.each([16, 48])("says that the disk is full where it has %d KiB left, and changes nothing", async (freeKib) => {
+    const disk = mountSmallDisk(4);
+    if (disk === null) return;
+    try {
+      const former = keyIn(folder);
+      const small = join(disk.folder, "data");
+      cpSync(folder, small, { recursive: true });
+      disk.fill();
+      const ballast = join(disk.folder, "ballast");
+      truncateSync(ballast, statSync(ballast).size - freeKib * 1024);
+      const { code, err } = await rotate(small);
+      const path = join(small, "postrider.db");
+      expect([code, err]).toEqual([
+        1,
+        `postrider: The disk of ${path} is full. Try: free some space; nothing was changed.`,
+      ]);
+      expect(keyIn(small)).toBe(former);
+      disk.empty();
+      expect((await rotate(small)).code).toBe(0);
+      expect(keyIn(small)).not.toBe(former);
+    } finally {
+      disk.unmount();
+    }
+  });
+
+  test("that meets a damaged page says so", async () => {
+    overwritePages(folder, pagesOf(folder, "saved_card", "leaf"));
+    const { code, err } = await rotate(folder);
+    expect([code, err]).toEqual([1, expect.stringMatching(/is damaged \(.*\)\. Try: restore it from a backup/)]);
   });
 
   test("that was killed before the key took its place is ended by the next start", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { standingOf } from "../sqlite/migrations.ts";
 import { refuseMoved } from "../sqlite/move-mark.ts";
-import { damageInWords, databaseFile, orDamaged } from "../sqlite/open.ts";
+import { damageInWords, databaseFile, orInWords } from "../sqlite/open.ts";
 import { applyPragma, leaveLogAlone, usesLog, waitForLocks } from "../sqlite/pragma.ts";
 import { realPath } from "../sqlite/written-by.ts";
 import { type Books, readBooks } from "./books.ts";
@@ -87,7 +87,7 @@ export function openSnapshot(dataDir: string): Snapshot {
     return {
       bytes: pageBytes * pages,
       schema: standingOf(connection).schema,
-      books: () => orDamaged(dataDir, () => readBooks(connection)),
+      books: () => orInWords(dataDir, () => readBooks(connection)),
       chunks: () => readChunks({ file, log, pageBytes, pages, frames }),
       logBytes: () => fstatSync(log).size,
       close,

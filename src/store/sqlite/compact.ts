@@ -7,7 +7,7 @@ import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { faultOf } from "../../lib/threads.ts";
 import { syncFolder, unfinished } from "./copy-database.ts";
 import { refuseMoved } from "./move-mark.ts";
-import { damaged, databaseFile, orDamaged } from "./open.ts";
+import { damaged, databaseFile, orInWords } from "./open.ts";
 import { realPath } from "./written-by.ts";
 
 export interface CompactOptions {
@@ -54,7 +54,7 @@ export async function compactDatabase(options: CompactOptions): Promise<Compacte
   }
   const copy = `${path}.compacted`;
   for (const left of [copy, unfinished(copy)]) rmSync(left, { force: true });
-  const { used, shrinks } = orDamaged(options.dataDir, () => settle(path));
+  const { used, shrinks } = orInWords(options.dataDir, () => settle(path));
   const bytesBefore = statSync(path).size;
   checkRoom(path, used);
   if (!(await copyAside({ from: path, to: copy }, used, options))) return null;

@@ -145,8 +145,8 @@ export function keepTemporaryFilesIn(client: Database, dataDir: string): void {
 }
 
 /** Even to start, the log needs a few pages. */
-const fullDisk = (path: string) =>
-  new StartupError(`The disk of ${path} is full. Try: free some space; no accepted event is lost.`);
+const fullDisk = (path: string, assurance = "no accepted event is lost") =>
+  new StartupError(`The disk of ${path} is full. Try: free some space; ${assurance}.`);
 
 /** @param what as SQLite says it */
 export const damaged = (path: string, what: string) =>
@@ -159,12 +159,16 @@ export const damaged = (path: string, what: string) =>
 export const damageInWords = (path: string, error: unknown): unknown =>
   isDamage(error) ? damaged(path, messageOf(error)) : error;
 
-/** What `work` on a database returns. @throws StartupError when it runs into damage, and otherwise as it does */
-export function orDamaged<T>(dataDir: string, work: () => T): T {
+/**
+ * What `work` on a database returns, which it leaves as it was if it fails.
+ * @throws StartupError when it runs into damage or a full disk, and otherwise as it does
+ */
+export function orInWords<T>(dataDir: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw damageInWords(join(dataDir, databaseFile), error);
+    const path = join(dataDir, databaseFile);
+    throw isDiskFull(error) ? fullDisk(path, "nothing was changed") : damageInWords(path, error);
   }
 }
 

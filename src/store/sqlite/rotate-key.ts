@@ -1,11 +1,12 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { isDiskFull } from "../../lib/disk-full.ts";
 import { createKeyring, createVault } from "../../lib/vault.ts";
 import { beforeAll, contextOf, type Resealed, type SealedContexts, sealedPlaces } from "../sealed.ts";
 import { formerKeyIn, type KeptSecrets, withFormerKey } from "../vault-check.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
-import { databaseFile, openDatabase } from "./open.ts";
+import { databaseFile, openDatabase, orInWords } from "./open.ts";
 import { leaveLogAlone, waitForLocks } from "./pragma.ts";
 import { createSealedTables } from "./sealed.ts";
 
@@ -34,8 +35,12 @@ const stepSize = 500;
  * Reseals everything in a database with another master key, in one transaction: whatever happens to the process, either
  * everything is as it was or everything is under the new key, and the row of `vault_check` says which. What was sealed with the
  * former key is overwritten in the file.
+ * @throws StartupError when the database is damaged or its disk is full; then nothing was changed
  */
-export function rotateKey({ dataDir, from, to, contexts, outliving, onProgress }: RotateKeyOptions): RotatedKey {
+export const rotateKey = (options: RotateKeyOptions): RotatedKey =>
+  orInWords(options.dataDir, () => resealAll(options));
+
+function resealAll({ dataDir, from, to, contexts, outliving, onProgress }: RotateKeyOptions): RotatedKey {
   const vault = createKeyring(from);
   const client = openDatabase({ dataDir, vault });
   try {
@@ -68,11 +73,20 @@ export function rotateKey({ dataDir, from, to, contexts, outliving, onProgress }
     }
     createMasterKeyCheck(client, createVault(to)).keep(withFormerKey({ ...outliving, ...found }, null));
     client.run("commit");
-    client.run("pragma wal_checkpoint(truncate)");
+    copyLogBack(client);
     return { resealed, damaged };
   } finally {
     // This undoes whatever was not committed.
     client.close();
+  }
+}
+
+/** Everything is resealed by then: what there is no room for is copied back by whoever opens the database next. */
+function copyLogBack(client: Database): void {
+  try {
+    client.run("pragma wal_checkpoint(truncate)");
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
   }
 }
 
