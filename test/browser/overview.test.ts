@@ -250,6 +250,19 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await seeFigure(page, "Delivered", /^1/);
   });
 
+  test("shows what failed, and lists it, on a machine whose clock is hours off", async () => {
+    const account = await openWithWebhook();
+    await account.ingestAll([{ answer: 410 }, { answer: 404 }]);
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.clock.setSystemTime(Date.now() + 3 * 3_600_000);
+    await page.goto(server.url);
+    await seeFigure(page, "Failed", "2");
+    await page.getByRole("img", { name: /2 events were accepted, 0 deliveries succeeded and 2 failed/ }).waitFor();
+    await page.goto(`${server.url}/events?time=1h&state=failed`);
+    await page.getByText(/^HTTP 410 ·/).waitFor();
+  });
+
   test("says what went wrong, and tries again", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });

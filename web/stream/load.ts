@@ -1,6 +1,7 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
+import { corrections } from "../api/server-time.ts";
 import { reopenings } from "./reopenings.ts";
 import { resyncs } from "./stream.ts";
 
@@ -21,8 +22,8 @@ export interface Loaded<T> {
 const patienceMs = 10_000;
 
 /**
- * Reads when `key` changes, again after a gap in the stream, and, after a failure, when the stream is back. What is read
- * for an earlier key is discarded.
+ * Reads when `key` changes, again after a gap in the stream or once the server's time is known to be another, and, after a
+ * failure, when the stream is back. What is read for an earlier key is discarded.
  *
  * @param known shown for this key until it is read: what the user comes back to
  */
@@ -83,6 +84,7 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
     };
     const ends = [
       onRise(resyncs, loadAnew),
+      onRise(corrections, loadAnew),
       onRise(reopenings, () => {
         if (hasFailed.current || running.current) loadAnew();
       }),
