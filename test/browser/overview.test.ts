@@ -263,6 +263,20 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await page.getByText(/^HTTP 410 ·/).waitFor();
   });
 
+  test.each(["/", "/webhooks/"])("moves on when nothing happens, at %s", async (path) => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const [webhook] = await account.get<{ id: string }[]>("/v1/tenants/webhooks?expand=true");
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.clock.install();
+    await page.goto(`${server.url}${path === "/" ? path : path + webhook?.id}`);
+    await seeFigure(page, "Delivered", /^1/);
+    const isRead = page.waitForRequest(/\/v1\/failures/);
+    await page.clock.fastForward("01:00");
+    await isRead;
+  });
+
   test("says what went wrong, and tries again", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });

@@ -7,7 +7,7 @@ import { PageHead } from "../parts/page.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
-import { OverTime, RangeChoice, useStats } from "./overview/over-time.tsx";
+import { OverTime, RangeChoice, useMoveOn, useStats } from "./overview/over-time.tsx";
 import { type Range, ranges, readRange, urlOf } from "./overview/range.ts";
 import { readSituation } from "./overview/situation.ts";
 import { Standing, StandingSkeleton } from "./overview/standing.tsx";
@@ -69,6 +69,7 @@ function useSituation(range: Range) {
   );
   // The user who started a replay is waiting for it.
   useRefresh(["replay.progressed"], situationEveryMs(range) / 3, situation.reload);
+  useMoveOn(situation.reload);
   return situation;
 }
 

@@ -21,14 +21,26 @@ const moveOnMs = 60_000;
 /** Faster changes would be unreadable, and a week sums 10,000 minutes. */
 const refreshMs = 2000;
 
+/** While offline, nothing is requested: the bar says so already, and what was read stays. */
+const mayAsk = () => streamState.peek() !== "offline" || streamTrouble.peek() !== null;
+
+/** Calls `reload` once a minute. */
+export function useMoveOn(reload: () => void): void {
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible" && mayAsk()) reload();
+    }, moveOnMs);
+    return () => clearInterval(timer);
+  }, [reload]);
+}
+
 /** What happened over time, kept up to date. @param webhook id; "": all of them */
 export function useStats(range: Range, webhook = ""): Loaded<Stats> {
   const stats = useLoaded(`stats ${range.key} ${webhook}`, (signal) =>
     call<Stats>("/v1/stats", { query: { ...statsQuery(range, serverNow()), ...(webhook && { webhook }) }, signal }),
   );
-  // While offline, nothing is requested: the bar says so already, and what was read stays.
   const reload = useCallback(() => {
-    if (streamState.peek() !== "offline" || streamTrouble.peek() !== null) stats.reload();
+    if (mayAsk()) stats.reload();
   }, [stats.reload]);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], refreshMs, () => {
@@ -38,14 +50,9 @@ export function useStats(range: Range, webhook = ""): Loaded<Stats> {
   useEffect(() => {
     // What happened just before the page was opened is not in the first response either.
     timer.current = setTimeout(reload, lagMs);
-    const moveOn = setInterval(() => {
-      if (document.visibilityState === "visible") reload();
-    }, moveOnMs);
-    return () => {
-      clearTimeout(timer.current);
-      clearInterval(moveOn);
-    };
+    return () => clearTimeout(timer.current);
   }, [reload]);
+  useMoveOn(stats.reload);
   return stats;
 }
 
