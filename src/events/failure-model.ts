@@ -3,7 +3,7 @@ import { maxFailureGroups } from "../domain/failure-groups.ts";
 import { closedQuery } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { newestLooked } from "../store/failure-report.ts";
-import type { FailureGroup, FailureReport } from "../store/failures.ts";
+import type { FailureGroup, FailureReport, UnlistedGroup } from "../store/failures.ts";
 import { errorCode } from "./attempt-model.ts";
 import { isInOrder, isoTime, webhookFilter } from "./model.ts";
 
@@ -54,11 +54,22 @@ const groupBody = v.object({
   eventIds: v.pipe(v.array(v.string()), v.description("Ids of the newest events, at most three.")),
 });
 
+const sumBody = v.object({
+  ...v.omit(groupBody, ["answer", "eventTypes", "eventIds"]).entries,
+  groups: v.pipe(count, v.description("Number of groups in this sum.")),
+});
+
 export const failuresBody = v.object({
   from: v.pipe(v.string(), v.description("Start of the hour that `from` lies in: whole hours are counted.")),
   to: v.pipe(v.string(), v.description("End of the hour that `to` lies in.")),
   groups: v.pipe(v.array(groupBody), v.description("Largest first, at most 100.")),
-  total: v.pipe(count, v.description("Number of groups.")),
+  unlisted: v.pipe(
+    v.array(sumBody),
+    v.description(
+      "The smaller groups: one sum for each webhook, `errorCode` and `statusCode`, largest first; `ongoing` if one of its groups is.",
+    ),
+  ),
+  total: v.pipe(count, v.description("Number of groups, including those in the sums.")),
   others: v.pipe(
     v.object({ waiting: count, failed: count }),
     v.description(
@@ -87,34 +98,61 @@ export const failuresExample = {
       eventIds: ["evt_01jc8x2m4e7n9q3s5v7y9a1c3e"],
     },
   ],
+  unlisted: [],
   total: 1,
   others: { waiting: 0, failed: 0 },
 };
 
-/** @param isOngoing as determined by `goesOn` */
-export const toGroupBody = (group: FailureGroup, isOngoing: boolean) => ({
+type Judged<T> = T & { readonly isOngoing: boolean };
+
+const toCountsBody = (group: Judged<UnlistedGroup>) => ({
   targetWebhook: group.webhook?.url ?? "",
   webhookId: group.webhook?.id ?? null,
   errorCode: group.code,
   statusCode: group.status,
-  answer: group.line,
   waiting: group.waiting,
   failed: group.failed,
-  ongoing: isOngoing,
+  ongoing: group.isOngoing,
   lastFailedAt: formatIso(group.lastFailedAt),
   firstIngestionTimestamp: formatIso(group.firstEventAt),
   lastIngestionTimestamp: formatIso(group.lastEventAt),
+});
+
+const toGroupBody = (group: Judged<FailureGroup>) => ({
+  ...toCountsBody(group),
+  answer: group.line,
   eventTypes: group.types.map(({ type, records }) => ({ type, records })),
   eventIds: [...group.eventIds],
 });
 
-export const toFailuresBody = (
-  { from, to, total, others }: FailureReport,
-  groups: readonly ReturnType<typeof toGroupBody>[],
-) => ({
-  from: formatIso(from),
-  to: formatIso(to),
-  groups: [...groups],
-  total,
-  others: { ...others },
+/** One sum for all groups that a list of events cannot tell apart. */
+const toSums = (groups: readonly Judged<UnlistedGroup>[]) =>
+  [...Map.groupBy(groups, ({ webhook, code, status }) => `${webhook?.id} ${code} ${status}`).values()]
+    .map((ofSum) => ({ ...toCountsBody(ofSum.reduce(add)), groups: ofSum.length }))
+    .sort((a, b) => b.waiting + b.failed - (a.waiting + a.failed));
+
+const add = (a: Judged<UnlistedGroup>, b: Judged<UnlistedGroup>): Judged<UnlistedGroup> => ({
+  ...a,
+  waiting: a.waiting + b.waiting,
+  failed: a.failed + b.failed,
+  isOngoing: a.isOngoing || b.isOngoing,
+  lastFailedAt: Math.max(a.lastFailedAt, b.lastFailedAt),
+  firstEventAt: Math.min(a.firstEventAt, b.firstEventAt),
+  lastEventAt: Math.max(a.lastEventAt, b.lastEventAt),
 });
+
+/** @param isOngoing as determined by `goesOn` */
+export function toFailuresBody(
+  { from, to, groups, unlisted, total, others }: FailureReport,
+  isOngoing: (group: UnlistedGroup) => boolean,
+) {
+  const judged = <T extends UnlistedGroup>(group: T): Judged<T> => ({ ...group, isOngoing: isOngoing(group) });
+  return {
+    from: formatIso(from),
+    to: formatIso(to),
+    groups: groups.map((group) => toGroupBody(judged(group))),
+    unlisted: toSums(unlisted.map(judged)),
+    total,
+    others: { ...others },
+  };
+}

@@ -3,7 +3,7 @@ import { type DeliveredTypes, goesOn } from "../domain/failure-groups.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { FailureGroup } from "../store/failures.ts";
+import type { UnlistedGroup } from "../store/failures.ts";
 import type { Store, WebhookHealth } from "../store/store.ts";
 import { healthLimits } from "../store/webhook-health.ts";
 import * as m from "./failure-model.ts";
@@ -47,8 +47,7 @@ export function failureRoutes({ store, clock }: FailureRouteDeps): ErasedEndpoin
           }),
           store.webhookHealth(tenant.key, healthLimits),
         ]);
-        const groups = report.groups.map((group) => m.toGroupBody(group, goesOn(group, deliveredTo(group, health))));
-        return ok(m.toFailuresBody(report, groups));
+        return ok(m.toFailuresBody(report, (group) => goesOn(group, deliveredTo(group, health))));
       },
     ),
   ];
@@ -58,7 +57,7 @@ export function failureRoutes({ store, clock }: FailureRouteDeps): ErasedEndpoin
  * The types that a group's webhook has taken, if it is still registered. Where no webhook was registered, there may still be
  * none.
  */
-function deliveredTo({ webhook }: FailureGroup, health: readonly WebhookHealth[]): DeliveredTypes | null {
+function deliveredTo({ webhook }: UnlistedGroup, health: readonly WebhookHealth[]): DeliveredTypes | null {
   if (webhook === null) return health.length === 0 ? new Map() : null;
   return health.find((one) => one.webhook.id === webhook.id)?.deliveredTypes ?? null;
 }

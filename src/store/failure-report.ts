@@ -2,12 +2,14 @@ import type { FailureCode } from "../domain/failure.ts";
 import { noWebhookKey, noWebhookKind, othersKey } from "../domain/failure-groups.ts";
 import { encodeEventId, ingestedAtMs } from "../lib/id.ts";
 import { hourOf, seqsInHour } from "./failure-key.ts";
-import type { FailureGroup, FailureReport } from "./failures.ts";
+import type { FailureGroup, FailureReport, UnlistedGroup } from "./failures.ts";
 
 /** Groups shown in a report, largest first. The others are only counted. */
 const shownGroups = 100;
 /** How many of a group's newest records are looked at for its event types. */
 export const newestLooked = 500;
+/** The same of a group that is not shown: there may be 900, of which only whether they go on is asked. */
+const newestLookedUnlisted = 10;
 const shownTypes = 10;
 const shownEvents = 3;
 
@@ -29,7 +31,7 @@ export interface CountedGroup {
 export interface GroupPlaces {
   failureKey: number;
   firstSeq: number;
-  /** Newest first, at most `newestLooked`. */
+  /** Newest first, at most as many as were asked for. */
   newest: readonly { eventSeq: number; typeHash: number | null }[];
 }
 
@@ -60,7 +62,7 @@ export const seqsOf = ({ fromHour, toHour }: HourRange): { fromSeq: number; toSe
 /** What a backend reads, each by index. */
 export interface FailureReads {
   counted(): Promise<readonly CountedGroup[]>;
-  places(failureKeys: readonly number[]): Promise<readonly GroupPlaces[]>;
+  places(failureKeys: readonly number[], newest: number): Promise<readonly GroupPlaces[]>;
   events(seqs: readonly number[]): Promise<readonly FoundEvent[]>;
 }
 
@@ -71,26 +73,40 @@ export async function reportFailures(reads: FailureReads, hours: HourRange): Pro
   const groups = counted
     .filter(({ failureKey }) => failureKey !== othersKey)
     .sort((a, b) => b.waiting + b.failed - (a.waiting + a.failed) || b.lastFailedAt - a.lastFailedAt);
-  const shown = groups.slice(0, shownGroups);
-  const places = new Map(
-    (await reads.places(shown.map(({ failureKey }) => failureKey))).map((one) => [one.failureKey, one]),
-  );
+  const placed = (from: number, to: number, newest: number) => withPlaces(reads, groups.slice(from, to), newest);
+  const shown = await placed(0, shownGroups, newestLooked);
+  const unlisted = await placed(shownGroups, groups.length, newestLookedUnlisted);
   const wanted = new Set(
-    [...places.values()].flatMap((one) => [...samplesOf(one), ...typesOf(one).map(({ eventSeq }) => eventSeq)]),
+    shown.flatMap(([, one]) => [...samplesOf(one), ...typesOf(one).map(({ eventSeq }) => eventSeq)]),
   );
   const events = new Map((await reads.events([...wanted])).map((event) => [event.seq, event]));
   const { fromSeq, toSeq } = seqsOf(hours);
   return {
     from: ingestedAtMs(fromSeq),
     to: ingestedAtMs(toSeq),
-    groups: shown.flatMap((group) => {
-      const found = places.get(group.failureKey);
-      // None: the group has lost its last record since.
-      return found ? toGroup(group, found, events) : [];
-    }),
+    groups: shown.map(([group, places]) => toGroup(group, places, events)),
+    unlisted: unlisted.map(([group, places]) => toUnlisted(group, places)),
     total: groups.length,
     others: { waiting: others?.waiting ?? 0, failed: others?.failed ?? 0 },
   };
+}
+
+async function withPlaces(
+  reads: FailureReads,
+  groups: readonly CountedGroup[],
+  newest: number,
+): Promise<[CountedGroup, GroupPlaces][]> {
+  if (groups.length === 0) return [];
+  const found = await reads.places(
+    groups.map(({ failureKey }) => failureKey),
+    newest,
+  );
+  const places = new Map(found.map((one) => [one.failureKey, one]));
+  return groups.flatMap((group): [CountedGroup, GroupPlaces][] => {
+    const own = places.get(group.failureKey);
+    // None: the group has lost its last record since.
+    return own ? [[group, own]] : [];
+  });
 }
 
 const samplesOf = ({ newest }: GroupPlaces): number[] => newest.slice(0, shownEvents).map(({ eventSeq }) => eventSeq);
@@ -103,23 +119,31 @@ function typesOf({ newest }: GroupPlaces): { eventSeq: number; records: number }
     .slice(0, shownTypes);
 }
 
-function toGroup(group: CountedGroup, places: GroupPlaces, events: ReadonlyMap<number, FoundEvent>): FailureGroup {
-  const { failureKey, waiting, failed, lastFailedAt, webhookId, url } = group;
-  const kind = failureKey === noWebhookKey ? noWebhookKind : group;
-  const found = (seqs: readonly number[]) => seqs.flatMap((seq) => events.get(seq) ?? []);
+const kindOf = (group: CountedGroup) => (group.failureKey === noWebhookKey ? noWebhookKind : group);
+
+function toUnlisted(group: CountedGroup, { newest, firstSeq }: GroupPlaces): UnlistedGroup {
+  const { waiting, failed, lastFailedAt, webhookId, url } = group;
+  const { code, status } = kindOf(group);
   return {
     webhook: webhookId === null || url === null ? null : { id: webhookId, url },
-    code: kind.code ?? noWebhookKind.code,
-    status: kind.status,
-    line: kind.line ?? "",
+    code: code ?? noWebhookKind.code,
+    status,
     ...{ waiting, failed, lastFailedAt },
-    firstEventAt: ingestedAtMs(places.firstSeq),
-    lastEventAt: ingestedAtMs(places.newest[0]?.eventSeq ?? places.firstSeq),
+    firstEventAt: ingestedAtMs(firstSeq),
+    lastEventAt: ingestedAtMs(newest[0]?.eventSeq ?? firstSeq),
+    typeHashes: [...new Set(newest.map(({ typeHash }) => typeHash))],
+  };
+}
+
+function toGroup(group: CountedGroup, places: GroupPlaces, events: ReadonlyMap<number, FoundEvent>): FailureGroup {
+  const found = (seqs: readonly number[]) => seqs.flatMap((seq) => events.get(seq) ?? []);
+  return {
+    ...toUnlisted(group, places),
+    line: kindOf(group).line ?? "",
     eventIds: found(samplesOf(places)).map(({ seq, idTail }) => encodeEventId(seq, idTail)),
     types: typesOf(places).flatMap(({ eventSeq, records }) => {
       const event = events.get(eventSeq);
       return event ? { type: event.type, records } : [];
     }),
-    typeHashes: [...new Set(places.newest.map(({ typeHash }) => typeHash))],
   };
 }

@@ -31,6 +31,9 @@ export interface FailureGroup {
   readonly typeHashes: readonly (number | null)[];
 }
 
+/** A group that is not among the largest: its answer and its events are left out. */
+export type UnlistedGroup = Omit<FailureGroup, "line" | "eventIds" | "types">;
+
 /** An event type among the latest records of a group (`newestLooked`); null for events without one. */
 export interface FailedType {
   readonly type: string | null;
@@ -43,6 +46,9 @@ export interface FailureReport {
   readonly to: number;
   /** Largest first, at most a hundred. */
   readonly groups: readonly FailureGroup[];
+  /** All others that have a kind. */
+  readonly unlisted: readonly UnlistedGroup[];
+  /** Of both. */
   readonly total: number;
   /** Records whose ways of failing are too many to be told apart. */
   readonly others: { readonly waiting: number; readonly failed: number };

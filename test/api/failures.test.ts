@@ -1,6 +1,16 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, expect } from "bun:test";
-import { type Hook, type Hooks, ingestOne, isoPattern, register, settled, startHooks } from "../support/api-server.ts";
+import {
+  batchOf,
+  type Hook,
+  type Hooks,
+  ingestOne,
+  isoPattern,
+  register,
+  settled,
+  startHooks,
+  until,
+} from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { scenarios, useServer } from "./scenario.ts";
 
@@ -11,6 +21,8 @@ interface World {
   good: Hook;
   bad: Hook;
   eventIds: string[];
+  /** Its webhook refuses 103 events, each in another way. */
+  noisy: TestAccount;
   /** It has no webhook, and one event. */
   alone: TestAccount;
   aloneId: string;
@@ -34,10 +46,21 @@ beforeAll(async () => {
     eventIds.push(await ingestOne(tenant, { type: n === 1 ? "order.paid" : "order.created" }));
   for (const id of eventIds) await settled(tenant, id);
   const aloneId = await ingestOne(alone, { n: 1 });
-  world = { server: server(), tenant, good, bad, eventIds, alone, aloneId };
+  const noisy = await server().account();
+  const way = hooks.hook((response, nth) => void response.writeHead(422).end(`no ${wordOf(nth)}`));
+  await register(noisy, way.url);
+  await batchOf(server(), noisy, 103, { type: "order.paid" });
+  await until(
+    () => noisy.get("/v1/events/state/FAILED?size=1"),
+    ({ body }) => body.total === 103,
+  );
+  world = { server: server(), tenant, good, bad, eventIds, noisy, alone, aloneId };
 });
 
 const others = { waiting: 0, failed: 0 };
+
+/** Without digits, which all count as the same. */
+const wordOf = (n: number) => n.toString(26).replace(/\d/g, (digit) => "qrstuvwxyz".charAt(Number(digit)));
 
 scenarios("GET /v1/failures", () => world, {
   "one group for all that fails alike, with what is known of it": {
@@ -72,6 +95,7 @@ scenarios("GET /v1/failures", () => world, {
             eventIds: eventIds.toReversed(),
           },
         ],
+        unlisted: [],
         total: 1,
         others,
       });
@@ -83,14 +107,39 @@ scenarios("GET /v1/failures", () => world, {
     section: "rules 15",
     request: ({ tenant, good }) => tenant.get(`/v1/failures?webhook=${encodeURIComponent(good.url)}`),
     status: 200,
-    then: (_, { body }) => expect(body).toMatchObject({ groups: [], total: 0, others }),
+    then: (_, { body }) => expect(body).toMatchObject({ groups: [], unlisted: [], total: 0, others }),
   },
   "of the hours that are asked for": {
     section: "rules 15",
     request: ({ tenant }) => tenant.get("/v1/failures?from=2020-01-01T10:20Z&to=2020-01-02T00:00Z"),
     status: 200,
     exact: true,
-    body: { from: "2020-01-01T10:00:00.000Z", to: "2020-01-02T00:59:59.999Z", groups: [], total: 0, others },
+    body: {
+      from: "2020-01-01T10:00:00.000Z",
+      to: "2020-01-02T00:59:59.999Z",
+      groups: [],
+      unlisted: [],
+      total: 0,
+      others,
+    },
+  },
+  "the smaller groups as one sum for each webhook, code and status": {
+    section: "rules 15",
+    request: ({ noisy }) => noisy.get("/v1/failures"),
+    status: 200,
+    async then({ noisy }, { body }) {
+      const { answer, eventTypes, eventIds, ...first } = body.groups[0];
+      const time = expect.stringMatching(isoPattern);
+      expect([body.groups.length, body.total, body.others]).toEqual([100, 103, others]);
+      expect(body.unlisted).toEqual([
+        {
+          ...{ ...first, failed: 3, groups: 3 },
+          ...{ lastFailedAt: time, firstIngestionTimestamp: time, lastIngestionTimestamp: time },
+        },
+      ]);
+      const { body: list } = await noisy.get("/v1/events?code=http_status&status=422&size=1");
+      expect(list.total).toBe(103);
+    },
   },
   "what found no webhook goes on while there is none": {
     section: "rules 15",

@@ -105,6 +105,40 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     expect(made[0]?.filter).toMatchObject({ code: "http_status", status: 403, webhook: expect.stringMatching(/^wh_/) });
   });
 
+  test("counts what fails in more ways than are listed, and no webhook among those without a failure", async () => {
+    const { page, account, path } = await openShop("desktop");
+    const ways = Array.from({ length: 101 }, (_, n) => `no ${String.fromCharCode(97 + (n >> 4), 97 + (n % 16))}y`);
+    let nth = 0;
+    answers.set(path, () => new Response(ways[nth++ % ways.length], { status: 400 }));
+    // Refused once by the other webhook as well: the smallest of the groups.
+    answers.set("/audit", ({ event_type }) => new Response("no", { status: event_type === "refund" ? 400 : 204 }));
+    await account.ingestAll([...refunds(1), ...orders(201)]);
+    const shop = page.getByRole("region", { name: "Shop" });
+    await shop.getByText(/^202 of 202 failed since /).waitFor();
+    await shop.getByText("and 99 more answers").waitFor();
+    expect(await countOf(account, shop.getByRole("link", { name: "See 202 events with HTTP 400" }))).toBe(202);
+    await page.getByRole("region", { name: "Audit" }).getByText("1 of 202 failed").waitFor();
+    expect(await page.getByRole("list", { name: "Webhooks without a failure" }).count()).toBe(0);
+    answers.delete("/audit");
+  });
+
+  test("says of no webhook that it has not failed while the webhook of some failures is not known", async () => {
+    const { page, account, path } = await openShop("desktop");
+    answers.set(path, failing);
+    // As if the account had a thousand groups already.
+    await page.route(/\/v1\/failures/, async (route) => {
+      const response = await route.fetch();
+      const report = (await response.json()) as { groups: readonly { failed: number }[] };
+      const failed = report.groups.reduce((sum, group) => sum + group.failed, 0);
+      await route.fulfill({ response, json: { ...report, groups: [], others: { waiting: 0, failed } } });
+    });
+    await account.ingestAll(orders(2));
+    await seeText(page, /^2 more failed in many different ways\./);
+    const well = page.getByRole("list", { name: "Webhooks without a failure" });
+    await well.getByText("Audit").waitFor();
+    expect(await well.getByRole("listitem").count()).toBe(1);
+  });
+
   test("keeps long names and names from right to left from pushing figures about, on a phone", async () => {
     const { page, account, path, webhooks } = await openShop("phone");
     answers.set(path, failing);

@@ -5,7 +5,6 @@ import {
   type FoundEvent,
   type GroupPlaces,
   hoursOf,
-  newestLooked,
   reportFailures,
   seqsOf,
 } from "../failure-report.ts";
@@ -36,15 +35,16 @@ const ends = (columns: string, order: string, limit: number) =>
     )
     .join(" union all ");
 
-export const placesText = `
+/** @param looked how many of the newest records of each */
+export const placesText = (looked: number) => `
   select given.key::float8 as "failureKey",
     (select min(event_seq) from (${ends("event_seq", "event_seq", 1)}) first)::float8 as "firstSeq",
     newest.seqs::text as seqs, newest.types::text as types
   from unnest($4::bigint[]) as given (key) cross join lateral (
     select array_agg(event_seq order by event_seq desc) as seqs,
       array_agg(coalesce(type_hash, -1) order by event_seq desc) as types
-    from (select * from (${ends("event_seq, type_hash", "event_seq desc", newestLooked)}) newest_of_both
-      order by event_seq desc limit ${newestLooked}) taken) newest`;
+    from (select * from (${ends("event_seq, type_hash", "event_seq desc", looked)}) newest_of_both
+      order by event_seq desc limit ${looked}) taken) newest`;
 
 interface PlacesRow {
   readonly failureKey: number;
@@ -66,8 +66,8 @@ export const failureVerbs = ({ pool }: Pick<Connection, "pool">): FailureVerbs =
       const ofWebhooks = webhookId === undefined ? null : arrayText(await webhookKeys(tx, tenantKey, webhookId));
       const reads: FailureReads = {
         counted: () => tx.run<CountedGroup>(countedText, [tenantKey, hours.fromHour, hours.toHour, ofWebhooks]),
-        async places(failureKeys) {
-          const rows = await tx.run<PlacesRow>(placesText, [tenantKey, fromSeq, toSeq, arrayText(failureKeys)]);
+        async places(failureKeys, newest) {
+          const rows = await tx.run<PlacesRow>(placesText(newest), [tenantKey, fromSeq, toSeq, arrayText(failureKeys)]);
           return rows.flatMap(toPlaces);
         },
         events: (seqs) => tx.run<FoundEvent>(eventsText, [tenantKey, arrayText(seqs)]),

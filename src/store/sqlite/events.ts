@@ -160,7 +160,7 @@ export function eventVerbs(
           webhookId === undefined ? null : await reader.run("webhookKeys", { tenantKey, idOrUrl: webhookId });
         const reads: FailureReads = {
           counted: () => reader.run("failureGroups", { tenantKey, ...hours, webhookKeys }),
-          places: (failureKeys) => reader.run("failurePlaces", { tenantKey, ...hours, failureKeys }),
+          places: (failureKeys, newest) => reader.run("failurePlaces", { tenantKey, ...hours, failureKeys, newest }),
           events: (seqs) => reader.run("failedEvents", seqs),
         };
         return reportFailures(reads, hours);

@@ -1,13 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { noWebhookKey, othersKey } from "../../domain/failure-groups.ts";
-import {
-  type CountedGroup,
-  type FoundEvent,
-  type GroupPlaces,
-  type HourRange,
-  newestLooked,
-  seqsOf,
-} from "../failure-report.ts";
+import { type CountedGroup, type FoundEvent, type GroupPlaces, type HourRange, seqsOf } from "../failure-report.ts";
 
 interface OfTenant extends HourRange {
   tenantKey: number;
@@ -27,7 +20,7 @@ const countedSql = `
 const ofGroup = "tenant_key = ?1 and failure_key = ?2 and event_seq between ?3 and ?4";
 const firstSql = `select event_seq as eventSeq from delivery where ${ofGroup} order by event_seq limit 1`;
 const newestSql = `select event_seq as eventSeq, type_hash as typeHash from delivery
-  where ${ofGroup} order by event_seq desc limit ${newestLooked}`;
+  where ${ofGroup} order by event_seq desc limit ?5`;
 
 /** The queries behind failure reports; part of those in `queries.ts`. */
 export const failureQueries = (client: Database) => ({
@@ -37,14 +30,19 @@ export const failureQueries = (client: Database) => ({
       .query<CountedGroup, [number, number, number, string | null]>(countedSql)
       .all(tenantKey, fromHour, toHour, webhookKeys && JSON.stringify(webhookKeys)),
 
-  failurePlaces({ tenantKey, failureKeys, ...hours }: OfTenant & { failureKeys: readonly number[] }): GroupPlaces[] {
-    const { fromSeq, toSeq } = seqsOf(hours);
+  failurePlaces(asked: OfTenant & { failureKeys: readonly number[]; newest: number }): GroupPlaces[] {
+    const { tenantKey, failureKeys } = asked;
+    const { fromSeq, toSeq } = seqsOf(asked);
     const first = client.query<{ eventSeq: number }, number[]>(firstSql);
     const newest = client.query<GroupPlaces["newest"][number], number[]>(newestSql);
     return failureKeys.flatMap((failureKey) => {
       const oldest = first.get(tenantKey, failureKey, fromSeq, toSeq);
       if (!oldest) return [];
-      return { failureKey, firstSeq: oldest.eventSeq, newest: newest.all(tenantKey, failureKey, fromSeq, toSeq) };
+      return {
+        failureKey,
+        firstSeq: oldest.eventSeq,
+        newest: newest.all(tenantKey, failureKey, fromSeq, toSeq, asked.newest),
+      };
     });
   },
 

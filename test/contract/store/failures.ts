@@ -261,12 +261,17 @@ export function failuresContract(backend: StoreBackend): void {
       await Promise.all(
         deliveries.map((delivery, n) => world.settle(delivery, "retry", { answer: `the ${word(n)} way` })),
       );
-      const { groups, total, others } = await report(tenant);
-      expect([groups.length, total, others]).toEqual([100, 1_000, { waiting: 10, failed: 0 }]);
+      const { groups, unlisted, total, others } = await report(tenant);
+      expect([groups.length, unlisted.length, total, others]).toEqual([100, 900, 1_000, { waiting: 10, failed: 0 }]);
+      for (const group of unlisted) {
+        expect(group).toMatchObject({ webhook: { url: a }, code: "http_status", status: 503, waiting: 1, failed: 0 });
+        expect([group.firstEventAt, group.typeHashes]).toEqual([group.lastEventAt, [null]]);
+      }
       expect((await report(tenant, { webhookId: b })).others).toEqual({ waiting: 0, failed: 0 });
       world.clock.advance(60_000);
       await Promise.all((await world.claim(tenant)).map((due) => world.settle(due, "delivered")));
-      expect(await report(tenant)).toMatchObject({ groups: [], total: 0, others: { waiting: 0, failed: 0 } });
+      const none = { groups: [], unlisted: [], total: 0, others: { waiting: 0, failed: 0 } };
+      expect(await report(tenant)).toMatchObject(none);
     });
 
     test.each([1, 2, 3, 4])("whatever happens, the groups count what the records say (history %i)", async (seed) => {

@@ -225,7 +225,7 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     ["groups of failures", countedText, [1, 0, 9, null], ["failure_group_tenant", "failure_count_tenant"]],
     [
       "where their records lie",
-      failurePlacesText,
+      failurePlacesText(500),
       [1, seq, seq, "{7}"],
       ["pending_by_failure", "delivery_2026_11_tenant_key_failure"],
     ],

@@ -278,7 +278,7 @@ describe("query plans", () => {
     const plans = plansOf((recording) => {
       const queries = createQueries(drizzle({ client: recording }));
       queries.failureGroups({ tenantKey: 1, fromHour: 0, toHour: 9, webhookKeys: [1] });
-      queries.failurePlaces({ tenantKey: 1, fromHour: 0, toHour: 9, failureKeys: [7] });
+      queries.failurePlaces({ tenantKey: 1, fromHour: 0, toHour: 9, failureKeys: [7], newest: 500 });
       queries.failedEvents([1]);
     }, client);
     const inGroup =

@@ -3,7 +3,7 @@ import { type Begun, inPlace, keyOf } from "../../../web/pages/overview/begun.ts
 import type { Cause, Failing } from "../../../web/pages/overview/failing.ts";
 
 const cause = (status: number, failed: number): Cause => ({
-  ...{ code: "http_status", status, answers: [], types: [], waiting: 0, failed },
+  ...{ code: "http_status", status, answers: [], moreAnswers: 0, types: [], waiting: 0, failed },
   ...{ isOngoing: true, firstAt: 0, lastFailedAt: 0 },
 });
 const webhook = (id: string, ...causes: Cause[]): Failing => ({

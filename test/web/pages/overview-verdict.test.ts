@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Failures } from "../../../web/api/types.ts";
-import { type Failing, failingOf, type Receiver, receiverOf, sinceThen } from "../../../web/pages/overview/failing.ts";
+import {
+  type Failing,
+  failingOf,
+  groupsOf,
+  type Receiver,
+  receiverOf,
+  sinceThen,
+} from "../../../web/pages/overview/failing.ts";
 import type { Situation } from "../../../web/pages/overview/situation.ts";
 import { untriedOf } from "../../../web/pages/overview/untried.ts";
 import { since, verdictOf } from "../../../web/pages/overview/verdict.ts";
@@ -45,6 +52,24 @@ const groupOf = (of: Partial<Failures["groups"][number]>): Failures["groups"][nu
 });
 
 describe("what fails", () => {
+  test("counts what the server sums up because there is too much of it, also of a webhook that has nothing else", () => {
+    const sumOf = (of: Partial<Failures["unlisted"][number]>) => {
+      const { answer, eventTypes, eventIds, ...counts } = groupOf({});
+      return { ...counts, groups: 1, ...of };
+    };
+    const groups = groupsOf({
+      groups: [groupOf({ answer: "no such route", failed: 2, eventTypes: [{ type: "order.paid", records: 2 }] })],
+      unlisted: [
+        sumOf({ groups: 3, failed: 3, waiting: 1, firstIngestionTimestamp: at("08:00") }),
+        sumOf({ webhookId: audit.id, errorCode: "timeout", statusCode: null }),
+      ],
+    });
+    expect(failingOf({ groups }, [receiver(shop), receiver(audit)])).toMatchObject([
+      { name: "Shop", failed: 5, causes: [{ answers: ["no such route"], moreAnswers: 3, firstAt: ms("08:00") }] },
+      { name: "audit.example", failed: 1, causes: [{ answers: [], moreAnswers: 0 }] },
+    ]);
+  });
+
   test("is one cause for each code and status, because that is what a list can be narrowed to", () => {
     const groups = [
       groupOf({ answer: "no such route", failed: 2, eventTypes: [{ type: "order.paid", records: 2 }] }),

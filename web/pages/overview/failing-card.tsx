@@ -155,6 +155,8 @@ export const total = ({ n, isExact }: Total): string => `${count(n)}${isExact ? 
 
 function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; from: string; replayed: Replayed }) {
   const { code, status, answers, failed } = cause;
+  const shown = answers.slice(0, mostAnswers);
+  const more = answers.length - shown.length + cause.moreAnswers;
   const { short, meaning, remedy } = explainFailure({ errorCode: code, statusCode: status }, "Failed");
   const filter = { webhook: of.id ?? undefined, code: code ?? undefined, status: status ?? undefined, from };
   const list = { webhook: of.id ?? "", code: code ?? "", status: String(status ?? ""), from };
@@ -165,13 +167,15 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
     <li class={`cause ${n === 0 ? "is-over" : ""}`}>
       <p class="why" title={`${meaning} ${remedy}`}>
         <strong>{short}</strong>
-        {answers.slice(0, mostAnswers).map((answer) => (
+        {shown.map((answer) => (
           <q key={answer} title={answer}>
             {showControls(answer)}
           </q>
         ))}
-        {answers.length > mostAnswers && (
-          <span class="soft">and {count(answers.length - mostAnswers)} more answers</span>
+        {more > 0 && (
+          <span class="soft">
+            {shown.length > 0 ? `and ${count(more)} more` : count(more)} {more === 1 ? "answer" : "answers"}
+          </span>
         )}
       </p>
       <p class="soft small which">

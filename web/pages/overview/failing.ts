@@ -7,6 +7,8 @@ export interface Cause {
   readonly status: number | null;
   /** First lines of the responses, most frequent first; none where there was no response. */
   readonly answers: readonly string[];
+  /** How many more there are, that are not known. */
+  readonly moreAnswers: number;
   /** From the newest records; from all, if they are few. */
   readonly types: Group["eventTypes"];
   /** Records: waiting for a retry, and failed permanently. */
@@ -35,7 +37,13 @@ export interface Failing {
   readonly failed: number;
 }
 
-type Group = Failures["groups"][number];
+type Group = Omit<Failures["groups"][number], "eventIds"> & { readonly groups?: number };
+
+/** All of them; those that the server only sums up, without their answers and types, as one for each cause. */
+export const groupsOf = ({ groups, unlisted }: Pick<Failures, "groups" | "unlisted">): Group[] => [
+  ...groups,
+  ...unlisted.map((sum) => ({ ...sum, answer: "", eventTypes: [] })),
+];
 
 /** What has become of the events that failed like this, in words; null: nothing more is known, or it is said elsewhere. */
 export function sinceThen(
@@ -80,7 +88,7 @@ export const saysNothing = ({ errorCode }: Pick<EventRecord, "errorCode">): bool
  */
 export function receiverOf(
   webhook: Webhook,
-  { groups }: Pick<Failures, "groups">,
+  { groups }: { readonly groups: readonly Group[] },
   newest: Newest | null,
   health?: Counted,
 ): Receiver {
@@ -136,7 +144,10 @@ function inARowByCount(ongoing: readonly Group[], { records, lastDeliveredAt }: 
 }
 
 /** What fails, by webhook: first what can be replayed, then those that are down, then those with the most failures. */
-export function failingOf({ groups }: Pick<Failures, "groups">, receivers: readonly Receiver[]): Failing[] {
+export function failingOf(
+  { groups }: { readonly groups: readonly Group[] },
+  receivers: readonly Receiver[],
+): Failing[] {
   const ofWebhooks = byKey(groups, ({ webhookId }) => webhookId ?? "");
   // A webhook that has been failing for longer may have received nothing in this time.
   for (const { id, failing_since } of receivers) if (failing_since && !ofWebhooks.has(id)) ofWebhooks.set(id, []);
@@ -180,6 +191,7 @@ function toCause(groups: readonly Group[], delivered: readonly Told[]): Cause {
     code: first?.errorCode ?? null,
     status: first?.statusCode ?? null,
     answers: [...new Set(largest.map(({ answer }) => answer))].filter((answer) => answer !== ""),
+    moreAnswers: sum(groups.map(({ statusCode, groups = 0 }) => (statusCode === null ? 0 : groups))),
     types: [
       ...byKey(
         groups.flatMap(({ eventTypes }) => eventTypes),

@@ -1,7 +1,7 @@
 import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
 import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
-import { type Failing, failingOf, nameOf, type Receiver, receiverOf } from "./failing.ts";
+import { type Failing, failingOf, groupsOf, nameOf, type Receiver, receiverOf } from "./failing.ts";
 import { type Range, startOf } from "./range.ts";
 
 /** Records of events since the same moment: how many, and whether that is all of them. */
@@ -43,7 +43,7 @@ const newestSize = 10;
 export async function readSituation(range: Range, signal: AbortSignal): Promise<Situation> {
   const since = new Date(startOf(range, serverNow())).toISOString();
   const [failures, webhooks] = await Promise.all([
-    call<Failures>("/v1/failures", { query: { from: since }, signal }),
+    readFailures({ from: since }, signal),
     call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal }),
   ]);
   const { from } = failures;
@@ -75,6 +75,11 @@ export async function readSituation(range: Range, signal: AbortSignal): Promise<
     webhooks: lines,
     ...{ delivered, failed },
   };
+}
+
+export async function readFailures(query: { from?: string; webhook?: string }, signal: AbortSignal) {
+  const failures = await call<Failures>("/v1/failures", { query, signal });
+  return { ...failures, groups: groupsOf(failures) };
 }
 
 /** By id: in one request, where reading the records of each webhook would take too many; otherwise nothing. */

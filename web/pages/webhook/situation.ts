@@ -1,10 +1,10 @@
 import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
-import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
+import type { EventPage, Webhook, WebhookHealth } from "../../api/types.ts";
 import { withoutPayload } from "../events/record.ts";
 import { failingOf, receiverOf } from "../overview/failing.ts";
 import { type Range, startOf } from "../overview/range.ts";
-import { totalOf } from "../overview/situation.ts";
+import { readFailures, totalOf } from "../overview/situation.ts";
 
 const shown = 8;
 
@@ -14,7 +14,7 @@ export type WebhookSituation = Awaited<ReturnType<typeof readWebhookSituation>>;
 export async function readWebhookSituation(webhook: Webhook, range: Range, signal: AbortSignal) {
   const since = new Date(startOf(range, serverNow())).toISOString();
   const [failures, health] = await Promise.all([
-    call<Failures>("/v1/failures", { query: { from: since, webhook: webhook.id }, signal }),
+    readFailures({ from: since, webhook: webhook.id }, signal),
     call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }),
   ]);
   const { from } = failures;

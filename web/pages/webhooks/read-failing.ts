@@ -1,12 +1,10 @@
-import { call } from "../../api/client.ts";
-import type { Failures } from "../../api/types.ts";
 import { readWebhooks } from "../../api/webhooks.ts";
 import { type Failing, failingOf, receiverOf } from "../overview/failing.ts";
-import { mostCounted, readHealth, readNewest } from "../overview/situation.ts";
+import { mostCounted, readFailures, readHealth, readNewest } from "../overview/situation.ts";
 
 /** What fails of the last day's events, judged as on the overview. */
 export async function readFailing(signal: AbortSignal): Promise<Failing[]> {
-  const [failures, webhooks] = await Promise.all([call<Failures>("/v1/failures", { signal }), readWebhooks(signal)]);
+  const [failures, webhooks] = await Promise.all([readFailures({}, signal), readWebhooks(signal)]);
   const health = await readHealth(webhooks, signal);
   const receivers = webhooks.map(async (webhook) => {
     // Otherwise its records would tell nothing new.

@@ -9,7 +9,7 @@ const healthOf = (second: number | null) => ({
   lastError: second === null ? null : `HTTP 503 from ${url}`,
 });
 const cause = (code: string, status: number | null, second: number) => ({
-  ...{ code, status, answers: [], types: [], waiting: 1, failed: 0 },
+  ...{ code, status, answers: [], moreAnswers: 0, types: [], waiting: 1, failed: 0 },
   ...{ isOngoing: true, firstAt: 0, lastFailedAt: Date.parse(at(second)) },
 });
 const timeout = cause("timeout", null, 20);
