@@ -150,7 +150,7 @@ export function createUpgrade(deps: UpgradeDeps) {
       clock.now(),
       by,
     );
-    if (login) announce(tenant, "login");
+    if (login?.passwordHash === tenant.passwordHash) announce(tenant, "login");
     return { kind: "pending", tenant, token: verification.token, confirm: false };
   }
 

@@ -3,7 +3,7 @@ import { type BooksChange, type OpenBooks, withPeriod } from "./books-change.ts"
 import { supersede } from "./charges.ts";
 import type { DomainError } from "./errors.ts";
 import { isHigherTier } from "./plans.ts";
-import { accountGone, emailTaken } from "./standing.ts";
+import { accountGone, emailTaken, refusalOfUpgrade } from "./standing.ts";
 import type { Tenant, TenantChange, Tier } from "./tenant.ts";
 import { toLogin, toPlanInForce } from "./tenant-change.ts";
 import type { TenantState } from "./tenant-state.ts";
@@ -15,25 +15,48 @@ export interface Upgrade {
   readonly login: NewLogin | null;
 }
 
-/** Why no card can be verified; null if it can. @param isTaken the address is the login of another account */
-export function refusalOfVerification({ gone }: Pick<TenantState, "gone">, isTaken: boolean): DomainError | null {
+/**
+ * Whether this very upgrade is the one that the account waits for: another server has carried out the same request. It has
+ * brought its login; of that only the address can be compared.
+ */
+export const isPendingUpgrade = ({ tier, enforcedTier, email }: Tenant, upgrade: Upgrade): boolean =>
+  tier === upgrade.tier &&
+  enforcedTier !== tier &&
+  (upgrade.login === null || upgrade.login.email.toLowerCase() === email.toLowerCase());
+
+/**
+ * Why no card can be verified; null if it can. The account may have changed since an upgrade was found possible: the operator
+ * has set its tier, or another server has upgraded it.
+ * @param isTaken the address is the login of another account
+ */
+export function refusalOfVerification(
+  { gone, tenant }: Pick<TenantState, "gone" | "tenant">,
+  upgrade: Upgrade | null,
+  isTaken: boolean,
+): DomainError | null {
   if (gone) return accountGone();
+  const refusal = upgrade && !isPendingUpgrade(tenant, upgrade) ? refusalOfUpgrade(tenant, upgrade.tier) : null;
+  if (refusal) return refusal;
   return isTaken ? emailTaken() : null;
 }
 
-/** Opens a verification unless one is open already; an upgrade names its tier immediately. */
+/**
+ * Opens a verification unless one is open already; an upgrade names its tier immediately. Its login is that of an account that
+ * was free: one that has a login by now keeps it.
+ */
 export function openVerification(
-  { verification }: Pick<OpenBooks, "verification">,
+  { verification, tenant }: Pick<OpenBooks, "verification" | "tenant">,
   token: string,
   upgrade: Upgrade | null,
   now: number,
 ): BooksChange {
-  const login = upgrade?.login;
+  const login = tenant?.tier === "free" ? upgrade?.login : null;
   return {
     ...(!verification && { addsVerification: { token, createdAt: now, chargeKey: null } }),
-    ...(upgrade && {
-      tenant: { tier: upgrade.tier, ...(login && toLogin({ ...login, isTaken: false })) },
-    }),
+    ...(upgrade &&
+      upgrade.tier !== tenant?.tier && {
+        tenant: { tier: upgrade.tier, ...(login && toLogin({ ...login, isTaken: false })) },
+      }),
   };
 }
 

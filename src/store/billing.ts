@@ -75,8 +75,9 @@ export interface ListedCharge extends Pick<Charge, "reference" | "kind" | "state
 export interface BillingVerbs {
   /**
    * Opens a card verification, unless one is already open, and applies the target tier and login of an upgrade immediately.
+   * The upgrade that is pending already changes nothing and finds its verification.
    * @param by who ordered the upgrade, for the audit
-   * @throws invalid `email_taken`
+   * @throws invalid `email_taken`; what `refusalOfUpgrade` says
    */
   openVerification(
     tenantKey: number,

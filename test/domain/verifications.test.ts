@@ -11,6 +11,7 @@ import {
   openVerification,
   refusalOfVerification,
   takeTier,
+  type Upgrade,
 } from "../../src/domain/verifications.ts";
 import { chargeOf, tenantOf, verificationOf } from "../support/billing-factory.ts";
 import { openBooks, openInvoice } from "../support/open-books.ts";
@@ -25,25 +26,66 @@ test.each([
   [{ gone: false }, true, "email_taken"],
   [{ gone: true }, true, "account_gone"],
 ])("of an account %j whose new address is another's: %p, a verification is refused with %p", (state, isTaken, code) => {
-  expect<unknown>(refusalOfVerification(state, isTaken)?.code).toBe(code);
+  expect<unknown>(refusalOfVerification({ ...state, tenant: tenantOf() }, null, isTaken)?.code).toBe(code);
+});
+
+const waiting = { tier: "pro", enforcedTier: "free", email: "ada@example.com" } as const;
+test.each<[string, Partial<Tenant>, Upgrade, string | undefined]>([
+  ["is free", { tier: "free", enforcedTier: "free" }, { tier: "pro", login }, undefined],
+  ["waits for a lower plan", waiting, { tier: "business", login }, undefined],
+  ["waits for this very upgrade", waiting, { tier: "pro", login }, undefined],
+  ["waits for it without a new login", waiting, { tier: "pro", login: null }, undefined],
+  [
+    "waits for it with another address",
+    waiting,
+    { tier: "pro", login: { ...login, email: "eve@x.io" } },
+    "not_an_upgrade",
+  ],
+  ["waits for a higher plan", { ...waiting, tier: "business" }, { tier: "pro", login }, "not_an_upgrade"],
+  ["has the plan", { tier: "pro", enforcedTier: "pro" }, { tier: "pro", login: null }, "not_an_upgrade"],
+  [
+    "was set to a higher one",
+    { tier: "enterprise", enforcedTier: "enterprise" },
+    { tier: "pro", login },
+    "not_an_upgrade",
+  ],
+  ["was suspended", { operatorSuspendedAt: 1 }, { tier: "business", login: null }, "account_suspended"],
+  ["is past due", { pastDueAt: 1 }, { tier: "business", login: null }, "charge_outstanding"],
+])("an upgrade of an account that %s is judged when it is written", (_, tenant, upgrade, code) => {
+  expect<unknown>(refusalOfVerification({ gone: false, tenant: tenantOf(tenant) }, upgrade, false)?.code).toBe(code);
 });
 
 describe("a verification that is asked for", () => {
   const added = { addsVerification: { token: "new", createdAt: now, chargeKey: null } };
-  test.each<[string, boolean, Parameters<typeof openVerification>[2], BooksChange]>([
-    ["is opened", false, null, added],
-    ["is the one that is open", true, null, {}],
-    ["names the tier at once", false, { tier: "business", login: null }, { ...added, tenant: { tier: "business" } }],
-    ["names a later tier", true, { tier: "business", login: null }, { tenant: { tier: "business" } }],
+  test.each<[string, boolean, Tier, Upgrade | null, BooksChange]>([
+    ["is opened", false, "pro", null, added],
+    ["is the one that is open", true, "pro", null, {}],
+    [
+      "names the tier at once",
+      false,
+      "pro",
+      { tier: "business", login: null },
+      { ...added, tenant: { tier: "business" } },
+    ],
+    ["names a later tier", true, "pro", { tier: "business", login: null }, { tenant: { tier: "business" } }],
     [
       "brings the login of an account that was free",
       false,
+      "free",
       { tier: "pro", login },
       { ...added, tenant: { tier: "pro", ...asLogin } },
     ],
-  ])("%s", (_, isOpen, upgrade, change) => {
+    [
+      "leaves a login that has come meanwhile",
+      true,
+      "pro",
+      { tier: "business", login },
+      { tenant: { tier: "business" } },
+    ],
+    ["changes nothing when it is asked for twice", true, "pro", { tier: "pro", login }, {}],
+  ])("%s", (_, isOpen, tier, upgrade, change) => {
     const verification = isOpen ? verificationOf() : null;
-    expect(openVerification({ verification }, "new", upgrade, now)).toEqual(change);
+    expect(openVerification({ verification, tenant: tenantOf({ tier }) }, "new", upgrade, now)).toEqual(change);
   });
 });
 

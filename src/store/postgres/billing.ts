@@ -75,7 +75,7 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
       writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const holder = upgrade?.login ? await lockKeeper(tx, upgrade.login.email.toLowerCase()) : null;
-        const refusal = refusalOfVerification(held, isTaken(holder, tenantKey));
+        const refusal = refusalOfVerification(held, upgrade, isTaken(holder, tenantKey));
         if (refusal) throw refusal;
         const file = await openBooksOf(tx, tenantKey, held, ids.accountId);
         const before = held.tenant;

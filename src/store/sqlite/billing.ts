@@ -123,7 +123,7 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
       writer.submit<{ tenant: Tenant; verification: CardVerification }>((tx) => {
         const held = hold(tx, tenantKey);
         const holder = upgrade?.login ? tenants.keeperOf(upgrade.login.email.toLowerCase(), tx.now) : null;
-        const refusal = refusalOfVerification(held, isTaken(holder, tenantKey));
+        const refusal = refusalOfVerification(held, upgrade, isTaken(holder, tenantKey));
         if (refusal) return refuse(refusal);
         const file = books.load(tx, billing.openAccount(tenantKey, ids.accountId).key);
         const before = held.tenant;

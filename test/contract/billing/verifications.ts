@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { byAccount } from "../../../src/domain/audit.ts";
-import type { Tenant } from "../../../src/domain/tenant.ts";
+import type { Tenant, Tier } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { createWorld, refusalOf, type World } from "../../support/store-factory.ts";
 import { hourMs, monthEnd, newCard, newCharge, newIds, newInvoice, payingIn, payment } from "./paying.ts";
@@ -120,6 +120,53 @@ export function verificationsContract(backend: StoreBackend): void {
         );
         expect(await tenantNow(tenant)).toEqual(tenant);
         expect(await world.store.billingAccountOf(tenant.key)).toBeNull();
+      });
+
+      describe("for an upgrade that was found possible before", () => {
+        const upgrade = (tenant: Tenant, tier: Tier, name: string) =>
+          world.store.openVerification(
+            tenant.key,
+            newIds(),
+            { tier, login: { email: `${name}@x.io`, passwordHash: name } },
+            now(),
+            byAccount("192.0.2.7"),
+          );
+
+        test("is refused, and nothing changes, when the operator has set a higher tier", async () => {
+          const tenant = await world.tenant({ tier: "free" });
+          const set = await world.store.setTier(tenant.key, "enterprise");
+          expect(await refusalOf(upgrade(tenant, "pro", "ada"))).toBe("invalid not_an_upgrade");
+          expect(await tenantNow(tenant)).toEqual(set);
+          expect(await world.store.billingAccountOf(tenant.key)).toBeNull();
+        });
+
+        test.each<[Tier, Tier, string, Tier]>([
+          ["business", "pro", "invalid not_an_upgrade", "business"],
+          ["pro", "pro", "invalid not_an_upgrade", "pro"],
+          ["pro", "business", "none", "business"],
+        ])("to %s and then to %s: the first brings the login; the second: %s", async (first, second, refusal, tier) => {
+          const tenant = await world.tenant({ tier: "free" });
+          await upgrade(tenant, first, "ada");
+          const refused = await upgrade(tenant, second, "eve").then(
+            () => "none",
+            ({ kind, code }) => `${kind} ${code}`,
+          );
+          expect(refused).toBe(refusal);
+          expect(await tenantNow(tenant)).toMatchObject({
+            tier,
+            enforcedTier: "free",
+            email: "ada@x.io",
+            passwordHash: "ada",
+          });
+        });
+
+        test("and twice is opened once", async () => {
+          const tenant = await world.tenant({ tier: "free" });
+          const first = await upgrade(tenant, "pro", "ada");
+          expect(await upgrade(tenant, "pro", "ada")).toEqual(first);
+          const { entries } = await world.store.audit({ tenantId: tenant.id, offset: 0, limit: 9 });
+          expect(entries).toMatchObject([{ times: 1 }, { times: 1 }, { times: 1 }]);
+        });
       });
 
       test("that is paid activates the target and saves the card, once", async () => {

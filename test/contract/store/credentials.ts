@@ -26,26 +26,33 @@ export function credentialsContract(backend: StoreBackend): void {
         expect(await world.store.findApiKey(new Uint8Array(32))).toBeNull();
       });
 
-      const changes: readonly [string, (key: number) => Promise<unknown>][] = [
-        ["another tier", (key) => world.store.setTier(key, "pro")],
-        ["a suspension", (key) => world.store.suspend(key, "operator", 5)],
-        ["the end of one", (key) => world.store.resume(key, "payment")],
-        ["another e-mail", (key) => world.store.changeEmail(key, "new@x.io")],
-        ["another password", (key) => world.store.setPassword(key, "new")],
-        ["a replaced password", (key) => world.store.replacePassword(key, "hash", "new")],
-        ["the end of its sessions", (key) => world.store.endAllSessions(key)],
+      type Change = (key: number) => Promise<unknown>;
+      const nothing: Change = async () => {};
+      const changes: readonly [string, Change, Change][] = [
+        ["another tier", nothing, (key) => world.store.setTier(key, "pro")],
+        ["a suspension", nothing, (key) => world.store.suspend(key, "operator", 5)],
+        [
+          "the end of one",
+          (key) => world.store.suspend(key, "payment", 1),
+          (key) => world.store.resume(key, "payment"),
+        ],
+        ["another e-mail", nothing, (key) => world.store.changeEmail(key, "new@x.io")],
+        ["another password", nothing, (key) => world.store.setPassword(key, "new")],
+        ["a replaced password", nothing, (key) => world.store.replacePassword(key, "hash", "new")],
+        ["the end of its sessions", nothing, (key) => world.store.endAllSessions(key)],
         [
           "an upgrade that waits for a card",
+          nothing,
           (key) =>
             world.store.openVerification(key, { accountId: "bill_1", token: "t" }, { tier: "pro", login: null }, 5),
         ],
       ];
       test.each(changes)(
         "an API key stands for its account after %s, as soon as that is answered",
-        async (_, change) => {
+        async (_, prepare, change) => {
           const apiKey = newApiKeyRow();
           const { key, id } = await world.tenant({ apiKey, tier: "free" });
-          await world.store.suspend(key, "payment", 1);
+          await prepare(key);
           const before = await world.store.findApiKey(apiKey.hash);
           await change(key);
           const after = await world.store.findApiKey(apiKey.hash);
