@@ -282,8 +282,7 @@ export function createCharging(deps: ChargingDeps): Charging {
   ): Promise<void> {
     const now = clock.now();
     const after = consequenceOf(books, charge, now);
-    // What the bank said is about the earlier card, or about the earlier token of the same one.
-    const failure = { reason, cardRefused: cardRefused && !isOvertaken(books, charge), refund, card, lookUpAt };
+    const failure = { reason, cardRefused: cardRefused && !hasNewerToken(books, charge), refund, card, lookUpAt };
     const tenant = await store.failCharge(charge.reference, failure, after, now);
     log.write("info", "payment.failed", { kind: charge.kind, reason, after: after?.kind ?? "none" });
     if (tenant) announce(tenant);
@@ -326,6 +325,10 @@ function nextLookUpOf(charge: Charge, now: number): number | null {
 }
 
 const invoiceOf = ({ invoices }: Books, { invoiceKey }: Charge) => invoices.find(({ key }) => key === invoiceKey);
+
+/** Whether the card was verified again since the charge was sent: what the bank said is about its earlier token. */
+const hasNewerToken = ({ card }: Books, { cardKey, sentAt, createdAt }: Charge): boolean =>
+  card !== null && card.key === cardKey && card.savedAt > (sentAt ?? createdAt);
 
 /**
  * Whether a card was verified since a month's charge was made: another one, or the same one again. While a charge is open,

@@ -77,7 +77,7 @@ export type InvoiceChange = Changed<
   readonly login?: null;
 };
 
-export type CardChange = Changed<SavedCard, "sealed" | "expMonth" | "expYear" | "refused" | "forgetAt">;
+export type CardChange = Changed<SavedCard, "sealed" | "savedAt" | "expMonth" | "expYear" | "refused" | "forgetAt">;
 
 /** What a decision changes in the books of one account: rows with their new values, and rows to add. The rest stays. */
 export interface BooksChange {
@@ -108,9 +108,7 @@ export interface InvoiceToAdd extends NewInvoice, Pick<Invoice, "attempts" | "ne
   readonly login: NewLogin | null;
 }
 
-export interface CardToAdd extends NewCard, Pick<SavedCard, "forgetAt"> {
-  readonly createdAt: number;
-}
+export interface CardToAdd extends NewCard, Pick<SavedCard, "forgetAt" | "savedAt"> {}
 
 /** One plan is in force at a time: the previous period ends as the next one starts. */
 export interface PeriodChange {

@@ -59,6 +59,8 @@ export interface SavedCard {
   readonly last4: string;
   readonly expMonth: string;
   readonly expYear: string;
+  /** When its token was saved: the same card, verified again, has a newer one. */
+  readonly savedAt: number;
   /** The bank said that this card will never work, so it is not tried again. */
   readonly refused: boolean;
   /** When to tell the processor to forget it; null while it is in use. */

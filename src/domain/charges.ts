@@ -70,7 +70,7 @@ export function lookUpSoon(charge: Charge, now: number): ChargeChange {
 export const refundDue = (now: number) => ({ refund: "due", refundAt: now, lookUpAt: null }) as const;
 
 /** A card that is not to be kept: the processor will be told to forget it. */
-export const toBeForgotten = (card: NewCard, now: number): CardToAdd => ({ ...card, forgetAt: now, createdAt: now });
+export const toBeForgotten = (card: NewCard, now: number): CardToAdd => ({ ...card, forgetAt: now, savedAt: now });
 
 /** The processor has forgotten a card: so do the books. */
 export const removeCard = ({ card }: Pick<OpenBooks, "card">, cardKey: number): BooksChange => ({

@@ -179,11 +179,14 @@ function saveCard(
     current.processor === card.processor;
   if (isSame) {
     const { sealed, expMonth, expYear } = card;
-    return { cardKey: current.key, cards: [{ key: current.key, sealed, expMonth, expYear, refused: false }] };
+    return {
+      cardKey: current.key,
+      cards: [{ key: current.key, sealed, savedAt: now, expMonth, expYear, refused: false }],
+    };
   }
   return {
     cardKey: "added",
-    addsCard: { ...card, forgetAt: null, createdAt: now },
+    addsCard: { ...card, forgetAt: null, savedAt: now },
     ...(current && { cards: [{ key: current.key, forgetAt: now }] }),
   };
 }

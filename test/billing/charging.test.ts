@@ -4,7 +4,7 @@ import { createCharging } from "../../src/billing/charging.ts";
 import type { ChargeState, PaymentProcessor } from "../../src/billing/processor.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createVault } from "../../src/lib/vault.ts";
-import { monthEnd, newCard, newCharge, payingIn } from "../contract/billing/paying.ts";
+import { monthEnd, newCard, newCharge, newInvoice, payingIn } from "../contract/billing/paying.ts";
 import { sqliteBackend } from "../support/sqlite-backend.ts";
 import { createWorld, type World } from "../support/store-factory.ts";
 
@@ -77,6 +77,7 @@ test.each<[string, string, ChargeState]>([
     world.clock.advance(7 * dayMs);
     const ofCard = newCharge({ cardKey: charge.cardKey, amountKobo: charge.amountKobo });
     const last = await world.store.prepareAttempt(invoice.key, ofCard, now());
+    world.clock.advance(minuteMs);
     await world.store.openVerification(tenant.key, { accountId: "", token: "another" }, null, now());
     await pay(await openPage(accountKey), newCard(signature));
 
@@ -89,3 +90,31 @@ test.each<[string, string, ChargeState]>([
     expect(await tenantNow(tenant)).toMatchObject({ paymentSuspendedAt: null });
   },
 );
+
+/** Minutes after the upgrade was prepared. */
+test.each<[string, { verifiedAt: number | null; sentAt: number; refused: boolean }]>([
+  ["refuses the card", { verifiedAt: null, sentAt: 0, refused: true }],
+  ["does not refuse a card that was verified again since it was sent", { verifiedAt: 2, sentAt: 1, refused: false }],
+  ["refuses a card that was verified again before it was sent", { verifiedAt: 1, sentAt: 2, refused: true }],
+])("an upgrade that turns out to be declined for good %s", async (_, { verifiedAt, sentAt, refused }) => {
+  const { now, books, verified, openPage, pay } = payingIn(() => world);
+  const { tenant, accountKey } = await verified();
+  const ofCard = newCharge({ cardKey: (await books(accountKey)).card?.key ?? null });
+  const order = { invoice: newInvoice("upgrade", []), charge: ofCard, tier: "business", login: null } as const;
+  await world.store.prepareUpgrade(accountKey, order, now());
+  for (const minute of [0, 1, 2]) {
+    if (minute === sentAt) await world.store.markSent(ofCard.reference, { lookUpAt: now(), resendAt: now() }, now());
+    if (minute === verifiedAt) {
+      await world.store.openVerification(tenant.key, { accountId: "", token: "another" }, null, now());
+      await pay(await openPage(accountKey));
+    }
+    world.clock.advance(minuteMs);
+  }
+
+  const before = await books(accountKey);
+  const [open] = before.charges.filter(({ reference }) => reference === ofCard.reference);
+  if (!open) throw new Error("The upgrade is not open");
+  await serverThatHears(() => declined("new_card")).settle(before, open);
+  expect(await world.store.findCharge(ofCard.reference)).toMatchObject({ state: "failed" });
+  expect((await books(accountKey)).card).toMatchObject({ refused });
+});

@@ -23,7 +23,7 @@ const sameCard = { ...newCard, signature: "SIG" };
 
 const goesBack = { refund: "due", refundAt: now, lookUpAt: null } as const;
 const succeeded = { state: "succeeded", settledAt: now, transactionId, lookUpAt: null, reason: null } as const;
-const forgotten = { ...newCard, forgetAt: now, createdAt: now };
+const forgotten = { ...newCard, forgetAt: now, savedAt: now };
 
 /** A page, and the verification whose address leads to it. */
 const page = chargeOf({ key: 9, kind: "verification", invoiceKey: null, cardKey: null, amountKobo: 10_000 });
@@ -73,7 +73,7 @@ describe("a hosted page that was paid (rules, section 12)", () => {
         charges: [{ key: page.key, ...succeeded, cardKey: "added" }],
         invoices: [],
         freesDaysOf: [],
-        addsCard: { ...newCard, forgetAt: null, createdAt: now },
+        addsCard: { ...newCard, forgetAt: null, savedAt: now },
         period: { ends: null, starts: "pro", at: now },
       },
     });
@@ -91,14 +91,14 @@ describe("a hosted page that was paid (rules, section 12)", () => {
       "another card takes the place of the earlier one, which is forgotten",
       newCard,
       {},
-      { cards: [{ key: 1, forgetAt: now }], addsCard: { ...newCard, forgetAt: null, createdAt: now } },
+      { cards: [{ key: 1, forgetAt: now }], addsCard: { ...newCard, forgetAt: null, savedAt: now } },
       "added",
     ],
     [
       "the same card keeps its row, takes the newer token and is asked again",
       sameCard,
       {},
-      { cards: [{ key: 1, sealed: newCard.sealed, expMonth: "01", expYear: "2031", refused: false }] },
+      { cards: [{ key: 1, sealed: newCard.sealed, savedAt: now, expMonth: "01", expYear: "2031", refused: false }] },
       1,
     ],
     [

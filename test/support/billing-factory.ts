@@ -53,6 +53,7 @@ export const cardOf = (given: Partial<SavedCard> = {}): SavedCard => ({
   last4: "4081",
   expMonth: "12",
   expYear: "2030",
+  savedAt: 0,
   refused: false,
   forgetAt: null,
   ...given,

@@ -25,7 +25,7 @@ const { dueAt: _due, leasedBy: _by, leasedUntil: _until, ...accountColumns } = g
 export const verificationColumns = getTableColumns(t.cardVerification);
 const { transactionId: _id, ...ofCharge } = getTableColumns(t.charge);
 export const chargeColumns = ofCharge;
-const { accountKey: _account, createdAt: _saved, ...cardColumns } = getTableColumns(t.savedCard);
+const { accountKey: _account, ...cardColumns } = getTableColumns(t.savedCard);
 const { createdAt: _created, paidAt: _paid, ...invoiceColumns } = getTableColumns(t.invoice);
 const periodColumns = { key: t.planPeriod.key, tier: t.planPeriod.tier };
 

@@ -80,7 +80,8 @@ export const savedCard = pgTable(
     refused: boolean("refused").notNull().default(false),
     /** When the processor has to be told to forget it; null while it is in use. */
     forgetAt: whole("forget_at"),
-    createdAt: whole("created_at").notNull(),
+    /** The row may be older: the same card, verified again, keeps it. */
+    savedAt: whole("created_at").notNull(),
   },
   (t) => [index("saved_card_by_account").on(t.accountKey)],
 );

@@ -76,7 +76,8 @@ export const savedCard = sqliteTable(
     refused: integer("refused", { mode: "boolean" }).notNull().default(false),
     /** When the processor is to be told to forget it; null while it is in use. */
     forgetAt: integer("forget_at"),
-    createdAt: integer("created_at").notNull(),
+    /** The row may be older: the same card, verified again, keeps it. */
+    savedAt: integer("created_at").notNull(),
   },
   (t) => [index("saved_card_by_account").on(t.accountKey)],
 );

@@ -40,7 +40,7 @@ type Verbs = Pick<
 
 type CardRow = Omit<SavedCard, "refused"> & { refused: number };
 
-const cardColumns = `key, processor, sealed, signature, brand, last4, exp_month as expMonth, exp_year as expYear, refused,
+const cardColumns = `key, processor, sealed, created_at as savedAt, signature, brand, last4, exp_month as expMonth, exp_year as expYear, refused,
   forget_at as forgetAt`;
 
 /** Verifications, their pages, and what the biller reads to find out what to do. */

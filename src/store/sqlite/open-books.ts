@@ -88,6 +88,7 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
   });
   const patchCard = createPatch<Fields<CardChange>>(client, "saved_card", {
     sealed: "sealed",
+    savedAt: "created_at",
     expMonth: "exp_month",
     expYear: "exp_year",
     refused: "refused",
@@ -125,9 +126,9 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
   const deleteCard = client.prepare<null, [number]>("delete from saved_card where key = ?1");
 
   function addCard(accountKey: number, card: CardToAdd): number {
-    const { processor, sealed, signature, brand, last4, expMonth, expYear, forgetAt, createdAt } = card;
+    const { processor, sealed, signature, brand, last4, expMonth, expYear, forgetAt, savedAt } = card;
     return keyOf(
-      insertCard.run(accountKey, processor, sealed, signature, brand, last4, expMonth, expYear, forgetAt, createdAt),
+      insertCard.run(accountKey, processor, sealed, signature, brand, last4, expMonth, expYear, forgetAt, savedAt),
     );
   }
 

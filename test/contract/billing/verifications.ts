@@ -206,10 +206,13 @@ export function verificationsContract(backend: StoreBackend): void {
 
       test("with the same card takes its newer token and forgets nothing", async () => {
         const { tenant, accountKey } = await verified();
+        expect((await books(accountKey)).card?.savedAt).toBe(now());
+        world.clock.advance(hourMs);
         await world.store.openVerification(tenant.key, newIds(), null, now());
         await pay(await openPage(accountKey), newCard("SIG", "newer"));
         const { card, cardsToForget } = await books(accountKey);
         expect(new TextDecoder().decode(card?.sealed)).toBe("newer");
+        expect(card?.savedAt).toBe(now());
         expect(cardsToForget).toEqual([]);
       });
 
