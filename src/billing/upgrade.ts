@@ -4,6 +4,7 @@ import { DomainError, unavailable } from "../domain/errors.ts";
 import { isHigherTier } from "../domain/plans.ts";
 import { accountGone, refusalOfUpgrade } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
+import { isPendingUpgrade } from "../domain/verifications.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import type { Books } from "../store/billing.ts";
@@ -52,7 +53,8 @@ const monthEndSeconds = 5;
  * otherwise a card has to be verified first.
  *
  * The next request finds a charge whose answer was lost, under the same reference, so repeating the request after a 503
- * charges nothing twice.
+ * charges nothing twice. The account was found upgradable before its turn came: when another server has carried out the same
+ * request in the meantime, both get the same answer.
  *
  * @returns a function that throws payment_required `payment_declined`; unavailable `payment_unknown`,
  * `payments_unavailable`; and what `refusalOfUpgrade` says
@@ -77,6 +79,7 @@ export function createUpgrade(deps: UpgradeDeps) {
     if (refusal && tenant.tier === order.tier && (await wasJustCompleted(store, tenant, clock.now()))) {
       return { kind: "paid", tenant };
     }
+    if (isPendingUpgrade(tenant, order)) return pending(books);
     if (refusal) throw refusal;
     const card = books.card?.processor === processor ? books.card : null;
     if (!card || tenant.tier !== tenant.enforcedTier) return verifyFirst(tenant, order);
@@ -119,11 +122,8 @@ export function createUpgrade(deps: UpgradeDeps) {
     switch (outcome.kind) {
       case "paid":
         return { kind: "paid", tenant: livingTenant(await store.books(accountKey)) };
-      case "confirmation": {
-        const books = await store.books(accountKey);
-        if (!books.verification) throw outcomeUnknown(defaultRetrySeconds);
-        return { kind: "pending", tenant: livingTenant(books), token: books.verification.token, confirm: true };
-      }
+      case "confirmation":
+        return pending(await store.books(accountKey));
       case "failed":
       case "unacceptable":
         throw declined(outcome.reason);
@@ -172,6 +172,13 @@ export async function wasJustCompleted(
   const paid = accountKey === null ? null : await store.latestPaidUpgrade(accountKey);
   // One with a page was answered with 202 and confirmed there.
   return paid !== null && paid.pageUrl === null && now - (paid.settledAt ?? 0) < repeatedUpgradeMs;
+}
+
+/** The answer while an upgrade waits for its customer. */
+function pending(books: Books): UpgradeResult {
+  if (!books.verification) throw outcomeUnknown(defaultRetrySeconds);
+  const confirm = (openUpgradeOf(books)?.pageUrl ?? null) !== null;
+  return { kind: "pending", tenant: livingTenant(books), token: books.verification.token, confirm };
 }
 
 const openUpgradeOf = ({ charges }: Books): Charge | undefined =>
