@@ -4,7 +4,7 @@ import { choose, eventLists, focused, openFilters, row, search, see, seeIds } fr
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { ask, press } from "./visitor.ts";
+import { ask, hold, press, seeText, signIn } from "./visitor.ts";
 
 const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "1h" });
 const browser = openBrowser(server.url);
@@ -129,6 +129,30 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await search(page, "carol");
     await see(page.getByText("No events match the filters."));
     expect(await page.getByRole("button", { name: /^Replay/ }).count()).toBe(0);
+  });
+
+  test("of one's own account alone: whoever signs in next in the tab sees nothing of the one before", async () => {
+    const [before, next] = [await openShop(), await openShop()];
+    await before.ingestAll([{ answer: 404 }, { answer: 404 }]);
+    await next.ingest({ type: "refund", answer: 404 });
+    await untilListed(before, "FAILED", 2);
+    const page = await openEvents(before, {}, "?state=failed");
+    receiver.answerAlways(503);
+    await press(page, "Replay these 2");
+    const progress = page.getByRole("region", { name: "Replay" });
+    await see(progress.getByText("2 waiting"));
+    receiver.answerAlways(null);
+    await press(page, "Sign out");
+    await seeText(page, "You are signed out.");
+
+    const list = await hold(page, "**/v1/events/state/**");
+    await signIn(page, next.id, next.password);
+    await list.untilAsked;
+    expect(await page.locator("a.event-row").count()).toBe(0);
+    list.answer();
+    await see(row(page, "refund"), page.getByText("1–1 of 1 delivery"));
+    expect(await progress.count()).toBe(0);
+    await see(page.locator("button[aria-busy=false]", { hasText: "Replay this one" }));
   });
 
   test("of everything says that it includes what was delivered", async () => {

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 /** A free account of a test, and what its owner does outside the dashboard. */
 export interface Account {
   readonly id: string;
+  readonly password: string;
   readonly apiKey: string;
   readonly jwt: string;
   /** @param payload JSON text, taken to the byte; or a value @returns the event's id */
@@ -41,6 +42,7 @@ export async function openAccount(url: string): Promise<Account> {
 
   return {
     id: created.tenant_id,
+    password: created.password,
     apiKey,
     jwt,
     async ingest(payload, beside = {}) {

@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import type { Locator, Page } from "playwright-core";
+import type { Locator, Page, Route } from "playwright-core";
 import { call } from "../../src/cli/http-client.ts";
 
 /** What people do on the pages of the dashboard, and what they see there. */
@@ -52,6 +52,19 @@ export async function signIn(page: Page, loginId: string, password: string): Pro
   await page.getByLabel("Tenant id or e-mail").fill(loginId);
   await page.getByLabel("Password").fill(password);
   await press(page, "Sign in");
+}
+
+/** Holds the answer to the next such request back, as a slow line does. */
+export async function hold(page: Page, url: string): Promise<{ untilAsked: Promise<void>; answer(): void }> {
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const keep = async (route: Route) => {
+    const response = await route.fetch();
+    asked.resolve();
+    await answered.promise;
+    await route.fulfill({ response });
+  };
+  await page.route(url, keep, { times: 1 });
+  return { untilAsked: asked.promise, answer: answered.resolve };
 }
 
 /** Pays on the sandbox's page, in the tab in which it was opened. */

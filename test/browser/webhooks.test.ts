@@ -4,7 +4,7 @@ import { startReceiver } from "../support/receiver.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { ask, follow, pay, press, seeText } from "./visitor.ts";
+import { ask, follow, pay, press, seeHeading, seeText, signIn, tokenOf } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -180,6 +180,26 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await follow(page, "Events");
     await page.waitForURL(`${server.url}/events`);
     expect(await page.getByText("You have unsaved changes to your webhooks.").count()).toBe(0);
+  });
+
+  test("does not tell another account what the one before has not saved", async () => {
+    const { page, account } = await open({ size: "desktop", webhook: "/204", provoked: [/^401: /] });
+    const notice = page.getByText("You have unsaved changes to your webhooks.");
+    await press(page, `Edit ${receiver.url}/204`);
+    await seeFocusOnUrl(page);
+    await page.getByLabel("Name").fill("Orders");
+    await follow(page, "Events");
+    for (const { id, password, isSame } of [
+      { ...account, isSame: true },
+      { ...(await openAccount(server.url)), isSame: false },
+    ]) {
+      await notice.waitFor();
+      await ask(`${server.url}/v1/tenants/auth/logout`, "POST", await tokenOf(page), { all: true });
+      await seeText(page, "Your session has ended.");
+      await signIn(page, id, password);
+      await seeHeading(page, "Events");
+      expect(await notice.count()).toBe(isSame ? 1 : 0);
+    }
   });
 
   test("tells two webhooks apart: what waits for which, and which one makes room for the inbox", async () => {

@@ -26,6 +26,8 @@ export const endedAccount = signal<string | null>(ranOut && ownAccountOf(ranOut)
 export const token = computed(() => session.value?.token ?? null);
 /** The operator is viewing the account: nothing can be changed, and other tabs have nothing to do with it. */
 export const isView = computed(() => token.value !== null && isViewToken(token.value));
+/** The id of the account that is signed in; "": none is. What a tab keeps of one account is not for the next. */
+export const accountId = computed(() => (token.value === null ? "" : accountOf(token.value)));
 export const isSignedIn = computed(() => session.value !== null);
 /** The session was renewed for a day and cannot be renewed again: its end is known. */
 export const isLast = signal(isView.peek());

@@ -1,5 +1,5 @@
 import { effect, signal } from "@preact/signals";
-import { isSignedIn, noSession } from "../api/session.ts";
+import { accountId, noSession } from "../api/session.ts";
 
 /** Changes waiting for "Save", by the path of their view. They outlive the view, but not the tab. */
 export const unsaved = signal<Readonly<Record<string, string>>>({});
@@ -18,8 +18,11 @@ export function guardUnsaved(): void {
     addEventListener("beforeunload", ask);
     return () => removeEventListener("beforeunload", ask);
   });
+  let owner = "";
   effect(() => {
-    // Signing out abandons them; a user whose session ran out will be back in a moment.
-    if (!isSignedIn.value && noSession.value !== "ended") unsaved.value = {};
+    // Signing out abandons them, and so does another account; a user whose session ran out will be back in a moment.
+    if (noSession.value === "ended" || accountId.value === owner) return;
+    owner = accountId.value;
+    unsaved.value = {};
   });
 }

@@ -1,5 +1,6 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
+import { accountId } from "../../api/session.ts";
 import { type Listed, type Pair, pairOf } from "./record.ts";
 
 /** The state of a list when the user left it. */
@@ -20,16 +21,20 @@ let entries = 0;
 
 export const findList = (entry: string): LeftList | undefined => lists.get(entry);
 
-/** An id for the history entry that shows this URL; it is the same again after "back". */
+/**
+ * An id for the history entry that shows this URL; it is the same again after "back". Whoever signs in at an entry where
+ * somebody else signed out has another one.
+ */
 export function useHistoryEntry(url: string): string {
   // The browser changes its history entry together with the URL.
   return useMemo(() => {
-    const known = stateOfEntry().entry;
-    if (typeof known === "string") return known;
-    entries += 1;
-    const entry = `${performance.timeOrigin}-${entries}`;
-    note({ entry });
-    return entry;
+    let { entry } = stateOfEntry();
+    if (typeof entry !== "string") {
+      entries += 1;
+      entry = `${performance.timeOrigin}-${entries}`;
+      note({ entry });
+    }
+    return `${entry} ${accountId.peek()}`;
   }, [url]);
 }
 

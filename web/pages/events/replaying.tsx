@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
+import { accountId } from "../../api/session.ts";
 import type { Replay, ReplayPage } from "../../api/types.ts";
 import { labelOf } from "../../format/label.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
@@ -9,7 +10,6 @@ import { readAhead } from "../../parts/read-ahead.ts";
 import { hasEnded, sumOf } from "../../parts/replay-groups.ts";
 import { cancelReplays, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
-import { account } from "../../session/account.ts";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
 import type { ListedRecord } from "./record.ts";
@@ -51,8 +51,8 @@ export async function startReplay(
   const ids = [...(before?.ids ?? [])];
   const events = new Set(before?.events);
   let accepted = 0;
+  const tenantId = accountId.peek();
   const follow = () => {
-    const tenantId = account.value?.tenant_id ?? "";
     if (ids.length > 0) started.value = { tenantId, ids, events, label, ...about, isOver: false };
   };
   const post = async (kind: string, body: object) => {
@@ -82,13 +82,19 @@ function asOne([first, ...others]: readonly Replay[]): Replay {
   return others.length === 0 ? first : sumOf([first, ...others], "Listed deliveries");
 }
 
+/** Null for an account that signed in after the one that started it. */
+const ownReplay = (): Started | null => (started.value?.tenantId === accountId.value ? started.value : null);
+
 /** Whether a replay of this list is under way. */
-export const isReplaying = (listUrl: string): boolean => started.value?.listUrl === listUrl && !started.value.isOver;
+export function isReplaying(listUrl: string): boolean {
+  const now = ownReplay();
+  return now?.listUrl === listUrl && !now.isOver;
+}
 
 /** The progress of the replay started here. @param onOver called for the list that is shown */
 export function Replaying({ listUrl, onOver }: { listUrl: string; onOver(): void }) {
-  const now = started.value;
-  if (now === null || now.tenantId !== account.value?.tenant_id) return null;
+  const now = ownReplay();
+  if (now === null) return null;
   return <Progress key={now.ids[0]} of={now} onOver={() => now.listUrl === listUrl && onOver()} />;
 }
 

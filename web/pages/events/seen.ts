@@ -1,7 +1,7 @@
 import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
+import { accountId } from "../../api/session.ts";
 import type { EventPage, Failures } from "../../api/types.ts";
-import { account } from "../../session/account.ts";
 import { useLoaded } from "../../stream/load.ts";
 import type { ListedRecord } from "./record.ts";
 
@@ -17,7 +17,7 @@ const newest = 200;
 const mostTypes = 200;
 
 /** Those of the account, as far as lists have shown them in this tab. */
-let known: { tenantId: string | undefined; types: readonly string[] } = { tenantId: undefined, types: [] };
+let known: { tenantId: string; types: readonly string[] } = { tenantId: "", types: [] };
 
 /**
  * Taken from what failed in the last week, the newest records, the rows that are shown, and those shown earlier. These
@@ -33,7 +33,7 @@ export function useSeen(records: readonly ListedRecord[]): Seen {
     return { groups, events };
   });
   const { groups = [], events = [] } = loaded.data ?? {};
-  const tenantId = account.value?.tenant_id;
+  const tenantId = accountId.value;
   if (known.tenantId !== tenantId) known = { tenantId, types: [] };
   const types = sortedOnce([
     ...known.types,

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { accountId } from "../../api/session.ts";
 import type { Webhook } from "../../api/types.ts";
-import { account } from "../../session/account.ts";
 import { noteUnsaved } from "../../session/unsaved.ts";
 import { changesInWords, type Draft, rebase, toDraft } from "./draft.ts";
 
@@ -22,7 +22,7 @@ const path = "/webhooks";
 
 /** The list being edited, on top of what is registered. */
 export function useDraft(registered: readonly Webhook[]): Editing {
-  const tenantId = account.value?.tenant_id ?? "";
+  const tenantId = accountId.value;
   const before = kept.value;
   const rows = before?.tenantId === tenantId ? rebase(before.rows, registered) : toDraft(registered);
   const changes = changesInWords(rows);
