@@ -131,6 +131,28 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     expect(await page.getByRole("button", { name: /^Replay/ }).count()).toBe(0);
   });
 
+  test("after a question that names the number, where more failed since than is listed", async () => {
+    const account = await openShop();
+    await account.ingestAll([{}, {}, {}]);
+    await untilListed(account, "DELIVERED", 3);
+    const failed = await account.ingest({ answer: 404 });
+    const page = await openEvents(account, {}, "?state=failed");
+    await seeIds(page, [failed]);
+    receiver.answerAlways(404);
+    await account.post("/v1/events/replays/all", { replayGroupId: "again" });
+    await untilListed(account, "FAILED", 4);
+    receiver.answerAlways(null);
+    await press(page, "Replay this one");
+    const dialog = page.getByRole("dialog", { name: "Replay 4 events?" });
+    await see(dialog.getByText(/^4 events will be delivered again to Shop\.$/));
+    await press(dialog, "Not now");
+    expect(await replaysOf(account)).toHaveLength(1);
+
+    // A list that is read again says what it holds by now.
+    await account.setWebhooks({ webhook_url: hook, name: "Renamed" });
+    await see(page.getByText("1–4 of 4 deliveries"), page.getByRole("button", { name: "Replay these 4" }));
+  });
+
   test("of one's own account alone: whoever signs in next in the tab sees nothing of the one before", async () => {
     const [before, next] = [await openShop(), await openShop()];
     await before.ingestAll([{ answer: 404 }, { answer: 404 }]);

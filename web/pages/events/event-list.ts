@@ -17,8 +17,8 @@ import {
   type ListedRecord,
   newerOf,
   pairOf,
+  toListed,
   withFresh,
-  withoutPayload,
 } from "./record.ts";
 import { endingKinds, endsDeliveries, untoldMs } from "./untold-ends.ts";
 
@@ -102,21 +102,5 @@ export function useEventList(filter: Filter, entry: string): EventList {
     replace(fresh) {
       if (loaded.data) loaded.put({ ...loaded.data, records: withFresh(records, fresh) });
     },
-  };
-}
-
-/** @param before a list being read again up to its own first record: its counts are kept, too */
-function toListed(
-  { events, total, totalIsExact = true, totalEvents, searchedTo = null }: EventPage,
-  isFirstPage: boolean,
-  before: Listed | undefined,
-): Omit<Listed, "readAt"> {
-  const records = events.map(withoutPayload);
-  const [first] = records;
-  if (before && before.held !== "") return { ...before, records };
-  const held = isFirstPage ? (first?.ingestionTimestamp ?? "") : "";
-  return {
-    ...{ records, total, totalIsExact, totalEvents: totalEvents ?? null, searchedTo, held },
-    newestId: first?.eventId ?? "",
   };
 }

@@ -1,4 +1,4 @@
-import type { EventRecord } from "../../api/types.ts";
+import type { EventPage, EventRecord } from "../../api/types.ts";
 import { count } from "../../format/number.ts";
 
 /** A record as the list holds it: without its payload, which may be a quarter of a megabyte. */
@@ -44,6 +44,25 @@ export interface Listed {
   readonly held: string;
   /** The newest event at the time somebody asked for what is new; anything newer has arrived since. */
   readonly newestId: string;
+}
+
+/** @param before a list being read again up to its own first record */
+export function toListed(
+  { events, total, totalIsExact = true, totalEvents, searchedTo = null }: EventPage,
+  isFirstPage: boolean,
+  before: Listed | undefined,
+): Omit<Listed, "readAt"> {
+  const records = events.map(withoutPayload);
+  const [first] = records;
+  const counts = { total, totalIsExact, searchedTo };
+  if (!before || before.held === "") {
+    const held = isFirstPage ? (first?.ingestionTimestamp ?? "") : "";
+    return { records, ...counts, totalEvents: totalEvents ?? null, held, newestId: first?.eventId ?? "" };
+  }
+  // A count up to a time stops at a limit; that of the whole list does not, and may have gone further.
+  if (!totalIsExact && searchedTo === null && total < before.total) return { ...before, records };
+  // More may belong to it by now: what is replayed is counted anew.
+  return { ...before, records, ...counts, totalEvents: total === before.total ? before.totalEvents : null };
 }
 
 /** Records are not events: there is one for each webhook that receives the event. */

@@ -48,6 +48,13 @@ export function ReplayListed({ filter, listed, webhooks, isTyping }: ReplayListe
     setAsked(null);
   }
 
+  /** Asks, too, where more is meant by now than is listed: retries may have failed since. */
+  async function askOrStart(chosen: ReplayThese): Promise<void> {
+    const isMore = chosen.by === "selection" && (await preview(chosen)).selected > listed.total;
+    if (isMore) setAsked(chosen);
+    else await start(chosen);
+  }
+
   if (these === null) return null;
   const taken = takenBy(asked ?? these, filter);
   const selection = chipsOf(taken, webhooks)
@@ -62,7 +69,7 @@ export function ReplayListed({ filter, listed, webhooks, isTyping }: ReplayListe
         changes
         disabled={isTyping}
         busy={isReplaying(urlOf(filter))}
-        onClick={() => (mustAsk ? setAsked(these) : start(these))}
+        onClick={() => (mustAsk ? setAsked(these) : askOrStart(these))}
       >
         {these.text}
       </Button>
@@ -97,25 +104,29 @@ export function ReplayListed({ filter, listed, webhooks, isTyping }: ReplayListe
   );
 }
 
+type Selection = Extract<ReplayThese, { by: "selection" }>;
+
+const preview = ({ kind, fields }: Selection, signal?: AbortSignal) =>
+  call<Previewed>("/v1/events/replays/preview", { method: "POST", body: { kind, ...fields }, signal });
+
 function Asking({
-  these: { kind, fields, words },
+  these,
   selection,
   target,
   onStart,
   onClose,
 }: {
-  these: Extract<ReplayThese, { by: "selection" }>;
+  these: Selection;
   /** What the list is narrowed to. */
   selection: string;
   target: string;
   onStart(): Promise<void>;
   onClose(): void;
 }) {
-  const preview = useLoaded(JSON.stringify([kind, fields]), (signal) =>
-    call<Previewed>("/v1/events/replays/preview", { method: "POST", body: { kind, ...fields }, signal }),
-  );
-  const selected = preview.data ? sendableOf(preview.data) : null;
-  const erased = preview.data ? erasedInWords(preview.data) : "";
+  const { kind, fields, words } = these;
+  const { data, error } = useLoaded(JSON.stringify([kind, fields]), (signal) => preview(these, signal));
+  const selected = data ? sendableOf(data) : null;
+  const erased = data ? erasedInWords(data) : "";
   // The list counts deliveries, and a replay takes events: an event may be listed once for each webhook.
   const events = selected === null ? "" : `${count(selected)} ${selected === 1 ? "event" : "events"}`;
   const only = fields.webhook === undefined ? "" : " and nowhere else";
@@ -132,7 +143,7 @@ function Asking({
       onStart={onStart}
       onClose={onClose}
     >
-      {preview.error?.message ?? (selected === null ? "Counting events…" : whatHappens)}
+      {error?.message ?? (selected === null ? "Counting events…" : whatHappens)}
     </ReplayQuestion>
   );
 }

@@ -9,6 +9,7 @@ import {
   type ListedRecord,
   meantOf,
   newerOf,
+  toListed,
   withFresh,
 } from "../../../../web/pages/events/record.ts";
 
@@ -183,4 +184,45 @@ test.each<[string, string, string[], string]>([
 ])("the delivery of an event that is meant is the one %s", (_, followed, states, meant) => {
   const records = states.map((state, n) => ({ eventId: "evt_1", targetWebhook: "abc".charAt(n), state }));
   expect(meantOf(records, followed)?.targetWebhook).toBe(meant);
+});
+
+describe("a page that is read again up to its own first record", () => {
+  const events = [{ ...record, originalPayload: null }];
+  const read = { events, total: 60, totalEvents: 30 };
+  const before = { ...toListed(read, true, undefined), readAt: now };
+  const later = { events: [{ ...record, eventId: "evt_0", originalPayload: null }] };
+  const known = { total: 60, totalIsExact: true, totalEvents: 30, searchedTo: null };
+
+  test.each([
+    { what: "as many", page: { total: 60 }, counts: known },
+    { what: "more", page: { total: 162 }, counts: { ...known, total: 162, totalEvents: null } },
+    { what: "fewer", page: { total: 2 }, counts: { ...known, total: 2, totalEvents: null } },
+    {
+      what: "fewer, of a search that goes on",
+      page: { total: 2, totalIsExact: false, searchedTo: record.ingestionTimestamp },
+      counts: { total: 2, totalIsExact: false, totalEvents: null, searchedTo: record.ingestionTimestamp },
+    },
+    {
+      what: "more than are counted",
+      page: { total: 10_000, totalIsExact: false },
+      counts: { ...known, total: 10_000, totalIsExact: false, totalEvents: null },
+    },
+  ])("counts what it holds by now: $what", ({ page, counts }) => {
+    const { held, newestId } = before;
+    const records = [{ ...record, eventId: "evt_0" }];
+    expect(toListed({ ...later, ...page }, true, before)).toMatchObject({ ...counts, records, held, newestId });
+  });
+
+  test("keeps a count that went further than one up to a time does", () => {
+    const many = { ...before, total: 14_212 };
+    expect(toListed({ ...later, total: 10_000, totalIsExact: false }, true, many)).toMatchObject({
+      ...known,
+      total: 14_212,
+    });
+  });
+
+  test("is a new one where nothing is held, as on later pages", () => {
+    const page2 = { ...toListed(read, false, undefined), readAt: now };
+    expect(toListed({ ...later, total: 9 }, false, page2)).toMatchObject({ total: 9, held: "", newestId: "evt_0" });
+  });
 });
