@@ -171,7 +171,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await signIn(page, next.id, next.password);
     await list.untilAsked;
     expect(await page.locator("a.event-row").count()).toBe(0);
-    list.answer();
+    await list.answer();
     await see(row(page, "refund"), page.getByText("1–1 of 1 delivery"));
     expect(await progress.count()).toBe(0);
     await see(page.locator("button[aria-busy=false]", { hasText: "Replay this one" }));

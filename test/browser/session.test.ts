@@ -3,7 +3,20 @@ import type { Page } from "playwright-core";
 import { until } from "../support/api-server.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
-import { ask, logIn, press, seeHeading, seeText, signedIn, signIn, startFreeAccount, tokenOf } from "./visitor.ts";
+import { openAccount } from "./signed-in.ts";
+import {
+  ask,
+  follow,
+  hold,
+  logIn,
+  press,
+  seeHeading,
+  seeText,
+  signedIn,
+  signIn,
+  startFreeAccount,
+  tokenOf,
+} from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -246,6 +259,40 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     expect(await tokenOf(page)).toBe("null");
   });
 
+  test("is not that of an account whose answer comes late, nor goes back to what it was before", async () => {
+    const page = await browser.page({ size: "desktop" });
+    const [account, next] = [await openAccount(server.url), await openAccount(server.url)];
+    const { id } = account;
+    // The overview reads the account where there are figures to show.
+    await account.ingest({});
+    await account.signIn(page);
+    await page.goto(`${server.url}/keys`);
+    await seeText(page, `free · ${id}`);
+
+    const earlier = await hold(page, "**/v1/tenants/me");
+    await follow(page, "Overview");
+    await earlier.untilAsked;
+    const tier = `${server.url}/operator/tenants/${id}/tier`;
+    await ask(tier, "PUT", server.operatorToken(), { tier: "enterprise" });
+    await seeText(page, `enterprise · ${id}`);
+    await earlier.answer();
+    await nextFrame(page);
+    await seeText(page, `enterprise · ${id}`);
+
+    await follow(page, "API keys");
+    await seeHeading(page, "API keys");
+    const late = await hold(page, "**/v1/tenants/me");
+    await follow(page, "Overview");
+    await late.untilAsked;
+    await press(page, "Sign out");
+    await seeText(page, "You are signed out.");
+    await signIn(page, next.id, next.password);
+    await seeText(page, `free · ${next.id}`);
+    await late.answer();
+    await nextFrame(page);
+    await seeText(page, `free · ${next.id}`);
+  });
+
   test("is over at the server too once one has signed out", async () => {
     const page = await browser.page({ size: "desktop", provoked: [refused] });
     await startFreeAccount(page, server.url);
@@ -270,6 +317,10 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     expect(renewals()).toBe(0);
   });
 });
+
+/** What has arrived is shown by then. */
+const nextFrame = (page: Page) =>
+  page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
 
 function countRenewals(page: Page): () => number {
   let renewals = 0;

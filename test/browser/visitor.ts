@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import type { Locator, Page, Route } from "playwright-core";
+import type { Locator, Page, Request, Route } from "playwright-core";
 import { call } from "../../src/cli/http-client.ts";
 
 /** What people do on the pages of the dashboard, and what they see there. */
@@ -54,17 +54,29 @@ export async function signIn(page: Page, loginId: string, password: string): Pro
   await press(page, "Sign in");
 }
 
+interface Held {
+  readonly untilAsked: Promise<unknown>;
+  /** The page has it when this is over. */
+  answer(): Promise<void>;
+}
+
 /** Holds the answer to the next such request back, as a slow line does. */
-export async function hold(page: Page, url: string): Promise<{ untilAsked: Promise<void>; answer(): void }> {
-  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+export async function hold(page: Page, url: string): Promise<Held> {
+  const [asked, mayAnswer] = [Promise.withResolvers<Request>(), Promise.withResolvers<void>()];
   const keep = async (route: Route) => {
     const response = await route.fetch();
-    asked.resolve();
-    await answered.promise;
+    asked.resolve(route.request());
+    await mayAnswer.promise;
     await route.fulfill({ response });
   };
   await page.route(url, keep, { times: 1 });
-  return { untilAsked: asked.promise, answer: answered.resolve };
+  return {
+    untilAsked: asked.promise,
+    async answer() {
+      mayAnswer.resolve();
+      await (await (await asked.promise).response())?.finished();
+    },
+  };
 }
 
 /** Pays on the sandbox's page, in the tab in which it was opened. */

@@ -11,9 +11,18 @@ export const account = signal<Account | null>(null);
 /** The event counter may lag by this much. */
 const refreshEveryMs = 5_000;
 
+let asked = 0;
+/** The latest read that was answered. */
+let answered = 0;
+
+/** An answer that comes after that to a later read is dropped: it is older, or of an account that has signed out. */
 export async function refreshAccount(): Promise<void> {
-  if (!isSignedIn.peek()) return;
-  account.value = await call<Account>("/v1/tenants/me");
+  asked += 1;
+  const read = asked;
+  const now = isSignedIn.peek() ? await call<Account>("/v1/tenants/me") : null;
+  if (read < answered) return;
+  answered = read;
+  account.value = now;
 }
 
 /** Keeps `account` up to date for as long as somebody is signed in. */
@@ -23,8 +32,8 @@ export function followAccount(): void {
   const refresh = () => void refreshAccount().catch(() => {});
   effect(() => {
     resyncs.value;
-    if (isSignedIn.value) refresh();
-    else account.value = null;
+    isSignedIn.value;
+    refresh();
   });
   onStream((messages) => {
     const changes = messages.filter(({ kind }) => kind === "account.changed");
