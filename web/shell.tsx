@@ -167,7 +167,7 @@ function Foot() {
           <Icon name="wait" />
           {zoneSwitch()}
         </button>
-        <button type="button" onClick={() => void signOut()}>
+        <button type="button" onClick={signOut}>
           <Icon name="exit" />
           Sign out
         </button>
@@ -222,7 +222,7 @@ function Bars() {
       {isLast.value && !isView.value && (
         <p class="bar" role="status">
           You signed in a day ago. This session ends at {toTheMinute(expiresAt.value).slice(11)}.
-          <button type="button" class="button" onClick={() => void signOut()}>
+          <button type="button" class="button" onClick={signOut}>
             Sign in again
           </button>
         </p>

@@ -106,9 +106,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     await seeHeading(other, "API keys");
     await press(page, "Sign out");
     await seeText(other, "You are signed out.");
-    for (const each of [token, ownToken]) {
-      expect((await ask(`${server.url}/v1/tenants/me`, "GET", each)).status).toBe(401);
-    }
+    for (const each of [token, ownToken]) await untilRevoked(each);
     const next = await page.context().newPage();
     await next.goto(`${server.url}/keys`);
     await seeHeading(next, "Sign in");
@@ -237,23 +235,13 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     const page = await browser.page({ size: "desktop", provoked: [refused] });
     await page.clock.install();
     await startFreeAccount(page, server.url);
-    let answer = () => {};
-    await page.route("**/auth/refresh", async (route) => {
-      const real = await route.fetch();
-      await new Promise<void>((resolve) => {
-        answer = resolve;
-      });
-      await route.fulfill({ response: real });
-    });
+    const renewal = await hold(page, "**/auth/refresh");
     await page.clock.fastForward("01:01:00");
-    const renewal = page.waitForRequest("**/auth/refresh");
     await page.keyboard.press("Shift");
-    await renewal;
+    await renewal.untilAsked;
     await press(page, "Sign out");
     await seeText(page, "You are signed out.");
-    const answered = page.waitForResponse("**/auth/refresh");
-    answer();
-    await (await answered).finished();
+    await renewal.answer();
     await page.clock.runFor(1000);
     await seeText(page, "You are signed out.");
     expect(await tokenOf(page)).toBe("null");
@@ -300,9 +288,36 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     await press(page, "Sign out");
     await seeText(page, "You are signed out.");
     await browser.inspect(page, "signed-out");
-    expect((await ask(`${server.url}/v1/tenants/me`, "GET", token)).status).toBe(401);
+    await untilRevoked(token);
     await page.getByRole("link", { name: "Create an account" }).click();
     await page.getByRole("button", { name: "Create a free account" }).waitFor();
+  });
+
+  test("is over in every tab at once, even if the server does not answer", async () => {
+    const page = await browser.page({ size: "desktop" });
+    await signedIn(page, server.url);
+    await page.context().route("**/auth/logout", () => {});
+    await page.goto(`${server.url}/keys`);
+    await seeHeading(page, "API keys");
+    const other = await page.context().newPage();
+    await other.goto(`${server.url}/plan`);
+    await seeHeading(other, "Plan");
+    await press(page, "Sign out");
+    for (const tab of [page, other]) {
+      await seeText(tab, "You are signed out.");
+      expect(await tokenOf(tab)).toBe("null");
+    }
+  });
+
+  test("that is signed out with the last look at its tab is over at the server too", async () => {
+    const page = await browser.page({ size: "desktop" });
+    const { token } = await signedIn(page, server.url);
+    await page.goto(`${server.url}/keys`);
+    await seeHeading(page, "API keys");
+    await page.context().newPage();
+    await press(page, "Sign out");
+    await page.close();
+    await untilRevoked(token);
   });
 
   test.each([-26, 26])("holds on a machine whose clock is %i hours off", async (hours) => {
@@ -317,6 +332,13 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     expect(renewals()).toBe(0);
   });
 });
+
+/** The tab does not wait for the server. */
+const untilRevoked = (token: string) =>
+  until(
+    () => ask(`${server.url}/v1/tenants/me`, "GET", token),
+    ({ status }) => status === 401,
+  );
 
 /** What has arrived is shown by then. */
 const nextFrame = (page: Page) =>

@@ -38,6 +38,8 @@ export interface Call {
   credential?: string | null;
   /** The tag of what is replaced, as it was read: if it has changed since, the server leaves it alone and answers 412. */
   ifMatch?: string | null;
+  /** It goes on when the page is closed. */
+  keepalive?: boolean;
 }
 
 /**
@@ -73,7 +75,10 @@ export async function callForTagged<T>(path: string, options: Call): Promise<{ v
   return { value: (await response.json()) as T, tag };
 }
 
-async function send(path: string, { method = "GET", body, text, query, signal, credential, ifMatch = null }: Call) {
+async function send(
+  path: string,
+  { method = "GET", body, text, query, signal, credential, ifMatch = null, keepalive = false }: Call,
+) {
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
   // Not `value`: an effect that makes a call must not run again because the token changed.
   const bearer = credential === undefined ? token.peek() : credential;
@@ -81,6 +86,7 @@ async function send(path: string, { method = "GET", body, text, query, signal, c
   try {
     response = await fetch(path + toQuery(query), {
       method,
+      keepalive,
       headers: {
         ...(bearer !== null && { Authorization: `Bearer ${bearer}` }),
         ...(content !== undefined && { "Content-Type": "application/json" }),

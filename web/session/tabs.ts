@@ -71,7 +71,7 @@ export function shareSession(): void {
     } else if (data.kind === "began") {
       if (accountOf(data.session.token) === endedAccount.peek()) adoptSession(data.session);
     } else if (data.kind === "left" && mine !== null && accountOf(mine.token) === data.account) {
-      void leave(data.why);
+      leave(data.why);
     }
   };
 
@@ -92,20 +92,19 @@ export function announceSession(): void {
 }
 
 /** In all tabs: any that stayed signed in would hand its session to the next one that is opened. */
-export async function leaveEverywhere(why: Leaving): Promise<void> {
+export function leaveEverywhere(why: Leaving): void {
   const mine = session.peek();
   if (mine === null) return;
-  if (isView.peek()) return endSession(why);
-  post({ kind: "left", account: accountOf(mine.token), why });
-  await leave(why);
+  if (isView.peek()) endSession(why);
+  else {
+    post({ kind: "left", account: accountOf(mine.token), why });
+    leave(why);
+  }
 }
 
-/** Also revokes the token at the server; if that fails, this tab still forgets it. */
-async function leave(why: Leaving): Promise<void> {
-  try {
-    if (why === "left") await call("/v1/tenants/auth/logout", { method: "POST" });
-  } catch {
-    // The user asked to be signed out here.
-  }
+/** Has the server revoke the token, and forgets it at once, whether or not the server answers. */
+function leave(why: Leaving): void {
+  // The request has the token by the time that `call` returns, and goes out even if the tab is closed now.
+  if (why === "left") call("/v1/tenants/auth/logout", { method: "POST", keepalive: true }).catch(() => {});
   endSession(why);
 }

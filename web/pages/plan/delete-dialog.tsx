@@ -22,7 +22,7 @@ export function DeleteDialog({ view: { who, billing, webhooks }, onClose }: { vi
   });
   const attempt = useAttempt(async () => {
     await call("/v1/tenants", { method: "DELETE" });
-    await leaveEverywhere("deleted");
+    leaveEverywhere("deleted");
     route("/", true);
   });
   const isMeant = [who.tenant_name, who.tenant_id].includes(typed.trim());
