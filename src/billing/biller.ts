@@ -1,4 +1,4 @@
-import type { Charge, Invoice, SavedCard } from "../domain/books.ts";
+import type { CardVerification, Charge, Invoice, SavedCard } from "../domain/books.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
@@ -148,8 +148,7 @@ export function createBiller(deps: BillerDeps): Biller {
         await forget(books, task.card);
         return;
       case "give_up":
-        await giveUp(books, task.verification);
-        return;
+        return giveUp(books, task.verification);
       case "remove_tenant":
         await removeTenant(task.tenant);
         return;
@@ -330,13 +329,22 @@ export function createBiller(deps: BillerDeps): Biller {
     return store.forgetCardLater(card.key, clock.now() + pauseMs, clock.now());
   }
 
-  async function giveUp(books: Books, verification: NonNullable<Books["verification"]>): Promise<void> {
-    const page = books.charges.find(({ key }) => key === verification.chargeKey);
-    const outcome = page && (await charging.settle(books, page));
-    if (outcome?.kind === "paid") return;
-    const tenant = await store.giveUpVerification(verification.key, clock.now());
+  /**
+   * Only once the processor has said that nobody has paid, since this may erase an account for good. Of its answers only a
+   * payment is stored: a callback that comes meanwhile keeps the look-up that it asks for.
+   */
+  async function giveUp(books: Books, { key, chargeKey }: CardVerification): Promise<number | undefined> {
+    const page = books.charges.find((charge) => charge.key === chargeKey);
+    const state = page ? await processor.lookUp(page.reference) : null;
+    if (state?.kind === "unknown") return whenItAnswers(state);
+    if (page && state?.kind === "succeeded") {
+      const outcome = await charging.hear(books, page, state);
+      if (outcome.kind === "paid") return;
+    }
+    const tenant = await store.giveUpVerification(key, clock.now());
     log.write("info", "verification.given_up", { hasPlan: tenant?.enforcedTier != null });
     if (tenant) announce(tenant);
+    return undefined;
   }
 
   async function step(): Promise<"more" | "idle"> {

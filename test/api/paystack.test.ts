@@ -307,6 +307,25 @@ describe("Paystack is down when the customer comes", () => {
     },
   );
 
+  test("and stays down past the 30 days: nobody is given up before it has said who paid", async () => {
+    await using world = await startPaystackWorld({ isBrowserLost: true });
+    const { server, paystack, clock } = world;
+    const customer = await signUp(server);
+    clock.travel(30 * dayMs - 10 * minuteMs);
+    const page = await hostedPage(world, customer.paymentUrl);
+    paystack.faults.every("verify", "unavailable");
+    paystack.callbackUrl = null;
+    await paystack.pay(page);
+    const asked = () => paystack.requests.filter(({ operation }) => operation === "verify").length;
+    clock.travel(11 * minuteMs);
+    await travelUntil(world, minuteMs, () => asked() >= 5);
+    expect(await customer.status()).toBe("pending_verification");
+    paystack.faults.clear();
+    await travelUntil(world, minuteMs, () => isSettled(world, "verification"));
+    expect(await customer.status()).toBe("active");
+    expect(known(world, "verification")).toMatchObject([{ status: "success", timesCharged: 1 }]);
+  });
+
   test("at most one new page is asked for in a minute, however often it is visited", async () => {
     await using world = await startPaystackWorld();
     const customer = await signUp(world.server);
