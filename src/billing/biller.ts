@@ -193,7 +193,7 @@ export function createBiller(deps: BillerDeps): Biller {
     await store.endMonth(account.key, invoice, calendar.endOf(monthAfter(month)), clock.now());
   }
 
-  /** The card given after the backup is the one to charge. Its verification is refunded, like every later one. */
+  /** The card given after the backup is the one to charge. Its verification is refunded, unless it is the account's first. */
   async function saveCardOf(tenant: Tenant, reference: string): Promise<number | undefined> {
     const ids = newVerification(references.accountId(tenant.id));
     const { verification } = await store.openVerification(tenant.key, ids, null, clock.now());
@@ -334,6 +334,9 @@ export function createBiller(deps: BillerDeps): Biller {
    * payment is stored: a callback that comes meanwhile keeps the look-up that it asks for.
    */
   async function giveUp(books: Books, { key, chargeKey }: CardVerification): Promise<number | undefined> {
+    const forgotten = await earlierLife.paidPage(books.account);
+    if (forgotten.kind === "unknown") return whenItAnswers(forgotten);
+    if (forgotten.reference !== null && books.tenant) return saveCardOf(books.tenant, forgotten.reference);
     const page = books.charges.find((charge) => charge.key === chargeKey);
     const state = page ? await processor.lookUp(page.reference) : null;
     if (state?.kind === "unknown") return whenItAnswers(state);

@@ -3,7 +3,17 @@ import { until } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import { copyData } from "../support/server-data.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
-import { cards, createClockAt, customerOf, goodPassword, signUp, subscribe, visit, withSandbox } from "./customers.ts";
+import {
+  cards,
+  createClockAt,
+  customerOf,
+  goodPassword,
+  logged,
+  signUp,
+  subscribe,
+  visit,
+  withSandbox,
+} from "./customers.ts";
 import {
   hostedPage,
   known,
@@ -153,6 +163,36 @@ describe("a server that goes on from a backup", () => {
       card: { last4: "4081" },
     });
     expect(known(world, "verification")).toMatchObject([{ timesCharged: 1 }]);
+  });
+
+  test.each([
+    ["on the first page", 1],
+    ["on the second page", 2],
+  ])("finds a card that was verified %s before it gives the verification up, though nobody comes", async (_, pages) => {
+    await using world = await startPaystackWorld();
+    const before = await signUp(world.server, { tier: "pro" });
+    world.clock.travel(29 * dayMs);
+    const backup = await backUpWorld(world);
+    let page = await hostedPage(world, before.paymentUrl);
+    for (let made = 1; made < pages; made += 1) {
+      world.clock.travel(dayMs / 12);
+      page = await hostedPage(world, before.paymentUrl);
+    }
+    await world.paystack.pay(page);
+    await until(
+      () => logged(world.server, "payment.settled"),
+      ({ length }) => length === 1,
+    );
+
+    world.clock.travel(2 * dayMs);
+    const server = await world.restore(backup);
+    const customer = await loggedIn(server, before);
+    await customer.whenBilling(({ status, card }) => status === "active" && card?.last4 === "4081");
+    expect(logged(server, "verification.given_up")).toEqual([]);
+    expect(known(world, "verification").map(({ timesCharged, status }) => [timesCharged, status])).toEqual([
+      ...Array(pages - 1).fill([0, "abandoned"]),
+      [1, "success"],
+    ]);
   });
 
   test("leaves pages behind that were made since and not paid", async () => {
