@@ -156,7 +156,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     if (state.kind === "unknown") {
       const { retryAfterMs = minuteMs } = state;
       const now = clock.now();
-      const lookUpAt = Math.max(now + retryAfterMs, nextLookUpAt(charge.createdAt, charge.lookUps + 1, now) ?? 0);
+      const lookUpAt = Math.max(now + retryAfterMs, nextLookUpAt(watchedFrom(charge), charge.lookUps + 1, now) ?? 0);
       await keepWaiting(charge.reference, { lookUpAt }, now);
       return state;
     }
@@ -245,7 +245,10 @@ export function createCharging(deps: ChargingDeps): Charging {
   async function wasNotFound(books: Books, charge: Charge, now: number): Promise<void> {
     const isSavedCard = charge.kind !== "verification";
     if (charge.state !== "open" || !isSavedCard) {
-      const lookUpAt = charge.state === "failed" ? null : nextLookUpAt(charge.createdAt, charge.lookUps + 1, now);
+      // Nobody has the address of a page that was never made, so nobody can pay it.
+      const isUnmade = !isSavedCard && charge.pageUrl === null && now - watchedFrom(charge) >= recheckMs;
+      const lookUpAt =
+        charge.state === "failed" || isUnmade ? null : nextLookUpAt(watchedFrom(charge), charge.lookUps + 1, now);
       await keepWaiting(charge.reference, { lookUpAt }, now);
       return;
     }
@@ -311,13 +314,17 @@ export function createCharging(deps: ChargingDeps): Charging {
 export const maySendAgain = (charge: Charge, now: number): boolean =>
   charge.state === "open" && charge.kind !== "verification" && (charge.resendAt ?? now) <= now;
 
+/** A hosted page that the processor does not have is asked for again under its reference, and is as good as new then. */
+export const watchedFrom = ({ kind, sentAt, createdAt }: Charge): number =>
+  kind === "verification" ? (sentAt ?? createdAt) : createdAt;
+
 /** When the bank's time to complete a saved-card charge ends; null: a hosted page stays open until it is given up. */
 const bankPatienceEndsAt = ({ kind, createdAt }: Charge): number | null =>
   kind === "verification" ? null : createdAt + bankPatienceMs;
 
 /** When to look again, but no later than the end of patience. */
 function nextLookUpOf(charge: Charge, now: number): number | null {
-  const lookUpAt = nextLookUpAt(charge.createdAt, charge.lookUps + 1, now);
+  const lookUpAt = nextLookUpAt(watchedFrom(charge), charge.lookUps + 1, now);
   const patienceEndsAt = charge.state === "open" ? bankPatienceEndsAt(charge) : null;
   return patienceEndsAt !== null && patienceEndsAt > now
     ? Math.min(patienceEndsAt, lookUpAt ?? patienceEndsAt)

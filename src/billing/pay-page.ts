@@ -5,7 +5,7 @@ import type { Limiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Books } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
-import { type Charging, type Outcome, processorId } from "./charging.ts";
+import { type Charging, type Outcome, processorId, watchedFrom } from "./charging.ts";
 import type { PaymentProcessor } from "./processor.ts";
 import type { References } from "./references.ts";
 import { nextLookUpAt, pageLifetimeMs, pagePauseMs, verificationKobo } from "./terms.ts";
@@ -65,27 +65,45 @@ export function createPayPage(deps: PayPageDeps) {
     const books = await store.books(verification.accountKey);
     const page = books.charges.find(({ key }) => key === verification.chargeKey);
     // A page made by another processor is gone with it.
-    if (!page || page.processor !== processorId(processor)) return newPage(verification, tenant.email);
+    if (!page || page.processor !== processorId(processor)) return newPage(verification, tenant.email, null);
     const word = await ask(books, page);
     // The charge has just ended: the address now leads past it, or is used up itself.
     if (word === "paid" || word === "failed" || word === "unacceptable") return show(token);
     // The bank's page lives as long as its charge waits, and nothing takes its place meanwhile.
     if (page.kind !== "verification" && page.pageUrl !== null) return { kind: "go", url: page.pageUrl };
-    const age = clock.now() - page.createdAt;
     if (page.pageUrl !== null && word !== "not_found") {
       // An old page may have just been paid; it stays unless the processor says that it has not been.
-      if (age < pageLifetimeMs || word === "not_asked" || word === "unknown") return { kind: "go", url: page.pageUrl };
+      const isYoung = clock.now() - watchedFrom(page) < pageLifetimeMs;
+      if (isYoung || word === "not_asked" || word === "unknown") return { kind: "go", url: page.pageUrl };
     }
+    const pauseMs = pauseOf(page);
     // Nobody has visited a page that was never made: its reason is the processor's for not making it.
-    if (age < pagePauseMs && page.pageUrl === null && page.reason !== null) return { kind: "email_refused" };
-    return age < pagePauseMs ? unavailableFor(pagePauseMs - age) : newPage(verification, tenant.email);
+    if (pauseMs > 0 && page.pageUrl === null && page.reason !== null) return { kind: "email_refused" };
+    if (pauseMs > 0) return unavailableFor(pauseMs);
+    if (page.pageUrl !== null) return newPage(verification, tenant.email, null);
+    if (isFree(page) || word === "not_found") return newPage(verification, tenant.email, page);
+    // It may have been made: that is found out first, lest every visit during an outage use up a reference.
+    if (word === "unknown" || word === "not_asked") return unavailableFor(pagePauseMs);
+    return newPage(verification, tenant.email, null);
+  }
+
+  /** How long no other page is asked for. */
+  function pauseOf(page: Charge): number {
+    return Math.max(0, pagePauseMs - (clock.now() - watchedFrom(page)));
   }
 
   /** What the processor says about the charge behind a page; this finds payments that nobody has told us about. */
   async function ask(books: Books, page: Charge): Promise<Outcome["kind"] | "not_asked"> {
-    // Nobody can have paid within moments of the page being made.
-    if (clock.now() < page.createdAt + pagePauseMs || !lookUps.take(page.reference).ok) return "not_asked";
+    // Nobody can have paid within moments of the page being made, or a page that was never made.
+    if (pauseOf(page) > 0 || isFree(page) || !lookUps.take(page.reference).ok) return "not_asked";
     return (await charging.settle(books, page)).kind;
+  }
+
+  /** The processor is about to be asked once more for a page that it does not have. Null: somebody else was faster. */
+  async function prepareAgain(page: Charge): Promise<Charge | null> {
+    const now = clock.now();
+    const times = { lookUpAt: nextLookUpAt(now, 0, now) ?? now, resendAt: now };
+    return (await store.markSent(page.reference, times, now)) ? { ...page, ...times, sentAt: now } : null;
   }
 
   function prepare(verification: CardVerification, reference: string): Promise<Charge | null> {
@@ -104,13 +122,15 @@ export function createPayPage(deps: PayPageDeps) {
   /**
    * The processor refuses a reference that it has seen: then the page was made after the backup from which this server
    * was restored. If it was paid, the card is verified; if not, the page is abandoned and watched like any other.
+   * @param unmade a page that the processor does not have: its reference is free, and used first
    */
-  async function newPage(verification: CardVerification, email: string): Promise<PayPage> {
+  async function newPage(verification: CardVerification, email: string, unmade: Charge | null): Promise<PayPage> {
     const { account } = await store.books(verification.accountKey);
     for (let tries = 0; tries < mostPagesFoundAgain; tries += 1) {
-      const reference = await nextReference(account.id);
-      const page = await prepare(verification, reference);
+      const again = tries === 0 && unmade ? await prepareAgain(unmade) : null;
+      const page = again ?? (await prepare(verification, await nextReference(account.id)));
       if (!page) return { kind: "expired" };
+      const { reference } = page;
       const answer = await processor.startVerification({
         reference,
         email,
@@ -124,9 +144,10 @@ export function createPayPage(deps: PayPageDeps) {
       }
       if (answer.kind === "email_refused") {
         log.write("warn", "payment.email_refused", { reason: answer.reason });
-        await store.keepWaiting(reference, { lookUpAt: page.lookUpAt, reason: emailRefused }, clock.now());
+        await store.keepWaiting(reference, { lookUpAt: null, reason: emailRefused }, clock.now());
         return { kind: "email_refused" };
       }
+      if (answer.kind === "rejected") await store.keepWaiting(reference, { lookUpAt: null }, clock.now());
       if (answer.kind !== "duplicate") {
         log.write(answer.kind === "rejected" ? "error" : "warn", "payment.no_page", { reason: answer.reason });
         return unavailableFor((answer.kind === "unknown" && answer.retryAfterMs) || pagePauseMs);
@@ -145,5 +166,9 @@ export function createPayPage(deps: PayPageDeps) {
     return references.page(accountId, nth);
   }
 }
+
+/** The processor has refused to make the page, or does not have it long after it was asked: there is nothing to look up. */
+const isFree = ({ kind, pageUrl, lookUpAt }: Charge): boolean =>
+  kind === "verification" && pageUrl === null && lookUpAt === null;
 
 const unavailableFor = (ms: number): PayPage => ({ kind: "unavailable", retryAfterSeconds: Math.ceil(ms / 1000) });

@@ -78,7 +78,7 @@ export function openPage(
       state: "open",
       invoiceKey: null,
       createdAt: now,
-      // It is paid on the page: no request is sent after it.
+      // It is paid on the page: no request is sent after the one for the page.
       sentAt: now,
       settledAt: null,
       transactionId: null,

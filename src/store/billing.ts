@@ -98,6 +98,7 @@ export interface BillingVerbs {
    * A payment that still comes in for the previous page is refunded.
    */
   preparePage(verificationKey: number, charge: NewCharge, now: number): Promise<Charge | null>;
+  /** The processor has made the page; why it did not do so before no longer matters. */
   setPage(reference: string, pageUrl: string, now: number): Promise<void>;
   /** Abandons the page of a verification, so that the next visitor gets a new one; ends the confirmation of an upgrade. */
   dropPage(verificationKey: number, now: number): Promise<void>;

@@ -338,5 +338,7 @@ describe("Paystack is down when the customer comes", () => {
       expect(pages()).toBe(minute);
       world.clock.travel(minuteMs);
     }
+    // None was made, so the first reference is still free.
+    expect(await customer.charges()).toHaveLength(1);
   });
 });

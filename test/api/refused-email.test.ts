@@ -57,9 +57,22 @@ test("the processor is asked again at most once a minute, whoever opens the page
     expect((await visit(server(), customer.paymentUrl)).status).toBe(409);
   }
   expect(await customer.charges()).toHaveLength(1);
+  const asked = () => logged(server(), "payment.email_refused").length;
+  const before = asked();
   clock.travel(minuteMs);
   expect((await visit(server(), customer.paymentUrl)).status).toBe(409);
-  expect(await customer.charges()).toHaveLength(2);
+  expect(asked()).toBe(before + 1);
+});
+
+test("however often that is, it is one charge, which nobody looks up", async () => {
+  await using world = await startPaystackWorld();
+  const customer = await signUp(world.server, { email: refusedEmail });
+  for (let visits = 0; visits < 20; visits += 1) {
+    expect((await visit(world.server, customer.paymentUrl)).status).toBe(409);
+    world.clock.travel(minuteMs);
+  }
+  expect(await customer.charges()).toHaveLength(1);
+  expect(new Set(world.paystack.requests.map(({ operation }) => operation))).toEqual(new Set(["initialize"]));
 });
 
 test("another address in place of one that works gets a page of its own; the one before is paid back", async () => {

@@ -112,7 +112,7 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
     setPage: (reference, pageUrl, now) =>
       writes.submit(async (tx) => {
         const charge = required(await lockCharge(tx, reference), "The charge");
-        await writeCharge(tx, charge, { key: charge.key, pageUrl }, now);
+        await writeCharge(tx, charge, { key: charge.key, pageUrl, reason: null }, now);
       }),
 
     dropPage: (verificationKey, now) =>

@@ -156,7 +156,7 @@ export function billingVerbs({ client, writer, hold, billing, books, audit }: Co
     setPage: (reference, pageUrl, now) =>
       writer.submit<void>(() => {
         const { key, accountKey } = billing.requiredCharge(reference);
-        books.writeCharge(accountKey, { key, pageUrl }, now);
+        books.writeCharge(accountKey, { key, pageUrl, reason: null }, now);
       }),
 
     dropPage: (verificationKey, now) =>
