@@ -87,9 +87,10 @@ export function createPayPage(deps: PayPageDeps) {
     return newPage(verification, tenant.email, null);
   }
 
-  /** How long no other page is asked for. */
+  /** How long no other page is asked for; 0 also where the clock was set back since. */
   function pauseOf(page: Charge): number {
-    return Math.max(0, pagePauseMs - (clock.now() - watchedFrom(page)));
+    const age = clock.now() - watchedFrom(page);
+    return age < 0 ? 0 : Math.max(0, pagePauseMs - age);
   }
 
   /** What the processor says about the charge behind a page; this finds payments that nobody has told us about. */

@@ -326,6 +326,15 @@ describe("Paystack is down when the customer comes", () => {
     expect(known(world, "verification")).toMatchObject([{ status: "success", timesCharged: 1 }]);
   });
 
+  test("and the clock is set back by a day: payment_url does not wait until it has caught up", async () => {
+    await using world = await startPaystackWorld();
+    const customer = await signUp(world.server);
+    world.paystack.faults.next("initialize", "unavailable");
+    expect((await visit(world.server, customer.paymentUrl)).status).toBe(503);
+    world.clock.travel(-dayMs);
+    expect((await visit(world.server, customer.paymentUrl)).status).toBe(302);
+  });
+
   test("at most one new page is asked for in a minute, however often it is visited", async () => {
     await using world = await startPaystackWorld();
     const customer = await signUp(world.server);
