@@ -27,7 +27,7 @@ export interface HistoryEnd {
   readonly counts: HistoryCounts;
   readonly isDeleted: boolean;
   /** What the program has forgotten in between, because it was put back to a backup. */
-  readonly lost: { readonly from: number; readonly to: number } | null;
+  readonly lost: { readonly from: number; readonly to: number; readonly wasVerified: boolean } | null;
 }
 
 /** The paid plan that could be used from a moment on; null: none. Kept apart from the store's own record of it. */
@@ -144,23 +144,27 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   let lost: HistoryEnd["lost"] = null;
   let isBeingRestored = false;
   function backUp(): void {
-    if (programs.every((program) => program === null) || !own.isVerified() || own.tenant() === null) {
+    // Before a card was verified, only an open verification has the program ask about the pages that it has forgotten.
+    const isWaitingForCard = own.openToken() !== null;
+    const isToBeFound = own.isVerified() || isWaitingForCard;
+    if (programs.every((program) => program === null) || !isToBeFound || own.tenant() === null) {
       later(5 * dayMs, backUp);
       return;
     }
     const takenAt = clock.now();
+    const wasVerified = own.isVerified();
     const putBackAfterMs = random.between(1, 45) * dayMs;
     underWay += 1;
     const backedUp = simulated.backUp({ tenantKey, accountKey: own.accountKey() });
     void backedUp.then((putBackRows) => {
       underWay -= 1;
-      later(putBackAfterMs, () => putBackLater(takenAt, putBackRows));
+      later(putBackAfterMs, () => putBackLater({ takenAt, wasVerified }, putBackRows));
     });
   }
 
-  function putBackLater(takenAt: number, putBackRows: () => Promise<void>): void {
+  function putBackLater(backup: { takenAt: number; wasVerified: boolean }, putBackRows: () => Promise<void>): void {
     if (programs.every((program) => program === null)) {
-      later(60 * minuteMs, () => putBackLater(takenAt, putBackRows));
+      later(60 * minuteMs, () => putBackLater(backup, putBackRows));
       return;
     }
     counts.restores += 1;
@@ -175,7 +179,7 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
         .catch((error: unknown) => void unexpected.push(String(error)));
       void putBackNow.then(() => {
         underWay -= 1;
-        lost = { from: takenAt, to: clock.now() };
+        lost = { from: backup.takenAt, to: clock.now(), wasVerified: backup.wasVerified };
         isBeingRestored = false;
         for (const [node] of nodes.entries()) later(random.between(0, 3) * dayMs, () => start(node));
       });
@@ -299,7 +303,10 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   later(dayMs, customer.reactToTrouble);
   for (let n = random.between(3, 14); n > 0; n -= 1)
     later(random.between(25 * dayMs, lengthMs), random.pick(customer.habits));
-  if (random.chance(0.4)) later(random.between(30 * dayMs, lengthMs - 60 * dayMs), backUp);
+  if (random.chance(0.4)) {
+    const firstDay = random.chance(0.3) ? 0 : 30;
+    later(random.between(firstDay * dayMs, firstDay === 0 ? dayMs : lengthMs - 60 * dayMs), backUp);
+  }
   if (random.chance(0.15)) later(random.between(30 * dayMs, lengthMs), customer.remove);
 
   // ---------------------------------------------------------------- time passes
