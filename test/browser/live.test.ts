@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { count } from "../../web/format/number.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
+import { hide, openHidden, show } from "./sight.ts";
 import { type Account, openAccount } from "./signed-in.ts";
 import { installStreamMeter, readMeter } from "./stream-meter.ts";
 import { follow, press, seeHeading, seeText } from "./visitor.ts";
@@ -158,6 +159,56 @@ test.skipIf(noBrowser !== null)("a tab that the browser froze shows what happene
   await ingestTooMany(account);
   await devTools.send("Page.setWebLifecycleState", { state: "active" });
   await seeAll(page, account);
+});
+
+describe.skipIf(noBrowser !== null)("a tab behind another one", () => {
+  test("has no connection of its own, so that a browser has enough for any number of them", async () => {
+    const { page } = await openLive({ size: "desktop", isClockOurs: true });
+    const others = await Promise.all(Array.from({ length: 8 }, () => page.context().newPage()));
+    const open = async (other: Page) => {
+      await openHidden(other);
+      await other.goto(`${wire.url}/keys`);
+      await seeText(other, "Created");
+      await other.getByText("Connecting", { exact: true }).waitFor();
+    };
+    await Promise.all(others.map(open));
+    let seen = page;
+    for (const other of others) {
+      await hide(seen);
+      await show(other);
+      await other.getByText("Live", { exact: true }).waitFor();
+      await page.clock.fastForward("00:05");
+      await seen.getByText("Connecting", { exact: true }).waitFor();
+      seen = other;
+    }
+    await follow(seen, "Events");
+    await seeHeading(seen, "Events");
+  });
+
+  test("keeps it during a glance at the other; later it does not say Live, and goes on where it was", async () => {
+    const { account, page } = await openLive({ size: "desktop", isClockOurs: true });
+    let connections = 0;
+    page.on("request", (request) => {
+      if (request.url().endsWith("/v1/stream")) connections += 1;
+    });
+    await hide(page);
+    await page.clock.fastForward("00:04");
+    await show(page);
+    await page.clock.fastForward("00:04");
+    await account.ingest({ n: 1 });
+    await seeAll(page, account);
+    expect(connections).toBe(0);
+
+    await hide(page);
+    await page.clock.fastForward("00:05");
+    await page.getByText("Connecting", { exact: true }).waitFor();
+    await account.ingest({ n: 2 });
+    await show(page);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await seeAll(page, account);
+    expect(connections).toBe(1);
+    expect(await readMeter(page)).toMatchObject({ messages: 2, resyncs: 0 });
+  });
 });
 
 test.skipIf(noBrowser !== null)(

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { until } from "../support/api-server.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
+import { openHidden } from "./sight.ts";
 import { openAccount } from "./signed-in.ts";
 import {
   ask,
@@ -138,6 +139,10 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     const [second, stranger] = [await page.context().newPage(), await page.context().newPage()];
     await second.goto(`${server.url}/events`);
     await seeHeading(second, "Events");
+    const behind = await page.context().newPage();
+    await openHidden(behind);
+    await behind.goto(`${server.url}/keys`);
+    await seeHeading(behind, "API keys");
     await stranger.goto(server.url);
     await signedIn(stranger, server.url);
     await stranger.evaluate("sessionStorage.clear()");
@@ -153,7 +158,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     await page.getByLabel("Password").fill(password);
     await press(page, "Sign in");
     await seeHeading(second, "Events");
-    expect(await tokenOf(second)).toBe(await tokenOf(page));
+    for (const tab of [second, behind]) expect(await tokenOf(tab)).toBe(await tokenOf(page));
     expect(await tokenOf(stranger)).toBe(strangers);
   });
 

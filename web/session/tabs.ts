@@ -69,7 +69,9 @@ export function shareSession(): void {
       clearTimeout(timer);
       timer = setTimeout(settle, othersWithinMs);
     } else if (data.kind === "began") {
-      if (accountOf(data.session.token) === endedAccount.peek()) adoptSession(data.session);
+      // A hidden tab has no stream to learn from that its own session has ended.
+      const own = mine !== null && document.visibilityState === "hidden" ? accountOf(mine.token) : endedAccount.peek();
+      if (accountOf(data.session.token) === own) adoptSession(data.session);
     } else if (data.kind === "left" && mine !== null && accountOf(mine.token) === data.account) {
       leave(data.why);
     }

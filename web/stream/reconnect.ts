@@ -4,6 +4,8 @@ export type Ending =
   | { readonly kind: "cut"; readonly stoodMs: number }
   /** No response, or not a stream. */
   | { readonly kind: "unreachable" }
+  /** In a tab that is hidden, whatever ended it: the next one begins when the tab is seen. */
+  | { readonly kind: "unseen" }
   /** 429 and 503 among others, in the server's words. */
   | { readonly kind: "refused"; readonly message: string; readonly retryAfterSeconds: number | null };
 
@@ -30,6 +32,7 @@ const longestRetryAfterMs = 120_000;
  * @param chance from 0 up to 1, so that dashboards do not all reconnect together
  */
 export function planReconnect(ending: Ending, failures: number, chance: number): Plan {
+  if (ending.kind === "unseen") return { failures, pauseMs: 0, mayEndEarly: true, isQuiet: true };
   const vary = (ms: number) => Math.round(ms * (0.75 + chance / 2));
   if (ending.kind === "cut" && (ending.stoodMs >= stoodLongMs || failures === 0)) {
     return {

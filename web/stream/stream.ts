@@ -8,7 +8,8 @@ import { reopenings } from "./reopenings.ts";
 
 /**
  * The account's stream, read with `fetch`: an `EventSource` cannot send the token in a header, and a token in a URL ends
- * up in logs. One connection serves the whole page.
+ * up in logs. One connection serves the whole page, and only while it is seen: over HTTP/1.1 a browser opens six
+ * connections to a host, for all tabs together.
  */
 export type StreamKind =
   | "event.accepted"
@@ -45,6 +46,10 @@ export function onStream(listen: Listener): () => void {
 const noticeMs = 3000;
 /** How long pages may work on one read before the browser gets a turn. */
 const turnMs = 12;
+/** A tab that is hidden for this long ends its stream: a glance at another tab costs nothing. */
+const glanceMs = 5000;
+
+const isHidden = () => document.visibilityState === "hidden";
 
 /** Follows the stream for as long as somebody is signed in. */
 export function followStream(): void {
@@ -68,6 +73,7 @@ async function follow(stop: AbortSignal): Promise<void> {
   const place: Place = { lastId: "", tries: 0 };
   let failures = 0;
   while (!stop.aborted) {
+    while (isHidden()) await nextVisibility();
     const ending = await connect(stop, place);
     if (stop.aborted) return;
     const plan = planReconnect(ending, failures, Math.random());
@@ -109,8 +115,12 @@ async function connect(stop: AbortSignal, place: Place): Promise<Ending> {
     watch.end();
     connection.abort();
   }
+  if (isHidden()) return { kind: "unseen" };
   return openedAt === null ? { kind: "unreachable" } : { kind: "cut", stoodMs: Date.now() - openedAt };
 }
+
+const nextVisibility = () =>
+  new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
 
 function onOpen({ tries, lastId }: Place): void {
   streamTrouble.value = null;
@@ -120,20 +130,24 @@ function onOpen({ tries, lastId }: Place): void {
   if (lastId === "") resyncs.value += 1;
 }
 
-/** Calls `giveUp` when the connection is dead, although nothing reports it. */
+/** Calls `giveUp` when the connection is dead, although nothing reports it, or nobody sees what it brings. */
 function watchOver(giveUp: () => void): { hear(): void; end(): void } {
-  const isVisible = () => document.visibilityState === "visible";
   let isOpen = false;
   let heardAt = Date.now();
   let lookedAt = heardAt;
-  let wasVisible = isVisible();
+  let wasHidden = isHidden();
+  let leaving: ReturnType<typeof setTimeout> | undefined;
   const look = (isComing: boolean) => {
     const now = Date.now();
-    if (isLost({ isOpen, now, heardAt, lookedAt, isComing, isWatched: wasVisible && isVisible() })) giveUp();
+    if (isLost({ isOpen, now, heardAt, lookedAt, isComing, isWatched: !wasHidden && !isHidden() })) giveUp();
     lookedAt = now;
-    wasVisible = isVisible();
+    wasHidden = isHidden();
   };
-  const onSight = () => look(isVisible());
+  const onSight = () => {
+    clearTimeout(leaving);
+    if (isHidden()) leaving = setTimeout(giveUp, glanceMs);
+    look(!isHidden());
+  };
   const timer = setInterval(() => look(false), lookEveryMs);
   // Another network, or none: the open connection is gone, or, if the server is on this machine, can be re-established
   // immediately.
@@ -149,6 +163,7 @@ function watchOver(giveUp: () => void): { hear(): void; end(): void } {
     },
     end() {
       clearInterval(timer);
+      clearTimeout(leaving);
       removeEventListener("online", giveUp);
       removeEventListener("offline", giveUp);
       removeEventListener("pageshow", onSight);
@@ -186,7 +201,7 @@ async function readMessages(
     batch = [];
     const isLong = performance.now() - startedAt > turnMs;
     // A hidden tab has nothing to draw, and its timers may take a minute.
-    if (isLong && document.visibilityState === "visible") await new Promise((resolve) => setTimeout(resolve));
+    if (isLong && !isHidden()) await new Promise((resolve) => setTimeout(resolve));
   }
 }
 
@@ -224,7 +239,7 @@ function pause(stop: AbortSignal, { pauseMs, mayEndEarly }: Plan): Promise<void>
       if (mayEndEarly) end();
     };
     const endIfVisible = () => {
-      if (document.visibilityState === "visible") endEarly();
+      if (!isHidden()) endEarly();
     };
     const timer = setTimeout(end, pauseMs);
     addEventListener("online", endEarly);

@@ -78,3 +78,12 @@ describe("a server that refuses", () => {
     expect(planReconnect(refused(86_400), 0, 0).pauseMs).toBe(120_000);
   });
 });
+
+test("in a tab that nobody sees the next try waits for that alone, and nothing is forgotten or told", () => {
+  expect(planReconnect({ kind: "unseen" }, 3, 0.5)).toEqual({
+    failures: 3,
+    pauseMs: 0,
+    mayEndEarly: true,
+    isQuiet: true,
+  });
+});
