@@ -96,6 +96,44 @@ describe.skipIf(noBrowser !== null)("without a connection", () => {
   });
 });
 
+describe.skipIf(noBrowser !== null)("a page that is opened", () => {
+  test("shows also what happened before its stream began", async () => {
+    const { account, page } = await openSignedIn();
+    const mayBegin = Promise.withResolvers<void>();
+    await page.route("**/v1/stream", async (route) => {
+      await mayBegin.promise;
+      await route.continue();
+    });
+    await page.goto(wire.url);
+    await seeAll(page, account);
+    await account.ingest({ n: 1 });
+    mayBegin.resolve();
+    await seeAll(page, account);
+  });
+
+  test("in a hidden tab shows, once it is seen, what happened until then", async () => {
+    const { account, page } = await openSignedIn();
+    await openHidden(page);
+    await page.goto(wire.url);
+    await seeAll(page, account);
+    await account.ingest({ n: 1 });
+    await show(page);
+    await seeAll(page, account);
+  });
+
+  test("reads once what it shows when its stream begins in time", async () => {
+    const { page } = await openSignedIn();
+    await page.addInitScript(patient);
+    const reads: string[] = [];
+    page.on("request", (request) => reads.push(request.url().slice(wire.url.length)));
+    await page.goto(`${wire.url}/events`);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.locator("a.event-row").waitFor();
+    expect(reads.filter((read) => read.startsWith("/v1/events?page=0"))).toHaveLength(1);
+    expect(reads.filter((read) => read.startsWith("/v1/tenants/webhooks"))).toHaveLength(1);
+  });
+});
+
 describe.skipIf(noBrowser !== null)("when more happened than the server keeps", () => {
   test("while the connection was cut, the page says that news was missed and reads everything again", async () => {
     const { account, page } = await openLive({ size: "desktop" });
@@ -246,6 +284,21 @@ test.skipIf(noBrowser !== null)("one dashboard too many is told so, and goes liv
   await page.clock.fastForward("00:30");
   await seeText(page, "Live");
 });
+
+/** A machine that does much else is no slower than a page is patient. */
+const patient = `{
+  const { setTimeout } = globalThis;
+  globalThis.setTimeout = (run, ms, ...rest) => setTimeout(run, ms === 250 ? 60_000 : ms, ...rest);
+}`;
+
+async function openSignedIn(): Promise<{ account: Account; page: Page }> {
+  wire.mend();
+  const account = await openAccount(server.url);
+  await account.ingest({ n: 0 });
+  const page = await browser.page({ size: "desktop" });
+  await account.signIn(page);
+  return { account, page };
+}
 
 /** Signed in on the overview of an account with one event, and live. */
 async function openLive({

@@ -2,7 +2,7 @@ import { effect, signal } from "@preact/signals";
 import { call } from "../api/client.ts";
 import { isSignedIn } from "../api/session.ts";
 import type { Account } from "../api/types.ts";
-import { onStream, resyncs } from "../stream/stream.ts";
+import { onStream, resyncs, untilBegun } from "../stream/stream.ts";
 import { changesAccount } from "./account-changes.ts";
 
 /** Who is signed in: plan, limits and usage. Null until it is known. */
@@ -19,6 +19,7 @@ let answered = 0;
 export async function refreshAccount(): Promise<void> {
   asked += 1;
   const read = asked;
+  if (isSignedIn.peek()) await untilBegun();
   const now = isSignedIn.peek() ? await call<Account>("/v1/tenants/me") : null;
   if (read < answered) return;
   answered = read;

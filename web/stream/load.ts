@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
 import { corrections } from "../api/server-time.ts";
 import { reopenings } from "./reopenings.ts";
-import { resyncs } from "./stream.ts";
+import { resyncs, untilBegun } from "./stream.ts";
 
 /** What a page shows of something that is read from the server: `loading`, then `data` or `error`. */
 export interface Loaded<T> {
@@ -66,7 +66,9 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
       drop();
       if (isLoading) load();
     };
-    latest.current.read(abort.signal).then(
+    const { read } = latest.current;
+    const reading = untilBegun().then(() => read(abort.signal));
+    reading.then(
       (data) => settle(null, data),
       (error: unknown) => settle(error instanceof ApiError ? error : new ApiError(String(error), 0, "defect", null)),
     );
@@ -83,7 +85,7 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
       load();
     };
     const ends = [
-      onRise(resyncs, loadAnew),
+      onRise(resyncs, load),
       onRise(corrections, loadAnew),
       onRise(reopenings, () => {
         if (hasFailed.current || running.current) loadAnew();

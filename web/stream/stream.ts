@@ -51,6 +51,13 @@ const glanceMs = 5000;
 
 const isHidden = () => document.visibilityState === "hidden";
 
+/** How long reads wait for the first connection: from then on, the stream tells what they do not. */
+const beginWithinMs = 250;
+let begun: Promise<void> | undefined;
+
+/** Resolves when the stream has begun, or is too late to wait for: what is read then is read again when it begins. */
+export const untilBegun = async () => begun;
+
 /** Follows the stream for as long as somebody is signed in. */
 export function followStream(): void {
   effect(() => {
@@ -67,10 +74,23 @@ export function followStream(): void {
 interface Place {
   lastId: string;
   tries: number;
+  /** Pages have begun to read without it. */
+  mayHaveMissed: boolean;
+  /** Lets the reads that wait for it begin. */
+  begin(): void;
 }
 
 async function follow(stop: AbortSignal): Promise<void> {
-  const place: Place = { lastId: "", tries: 0 };
+  const place: Place = { lastId: "", tries: 0, mayHaveMissed: false, begin() {} };
+  begun = new Promise((resolve) => {
+    place.begin = resolve;
+  });
+  const giveUpWaiting = () => {
+    place.mayHaveMissed = true;
+    place.begin();
+  };
+  if (isHidden()) giveUpWaiting();
+  else setTimeout(giveUpWaiting, beginWithinMs);
   let failures = 0;
   while (!stop.aborted) {
     while (isHidden()) await nextVisibility();
@@ -122,12 +142,12 @@ async function connect(stop: AbortSignal, place: Place): Promise<Ending> {
 const nextVisibility = () =>
   new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
 
-function onOpen({ tries, lastId }: Place): void {
+function onOpen({ tries, lastId, mayHaveMissed, begin }: Place): void {
   streamTrouble.value = null;
-  if (tries === 1) return;
-  reopenings.value += 1;
+  begin();
+  if (tries > 1) reopenings.value += 1;
   // The lists were read while nothing was listening.
-  if (lastId === "") resyncs.value += 1;
+  if (mayHaveMissed && lastId === "") resyncs.value += 1;
 }
 
 /** Calls `giveUp` when the connection is dead, although nothing reports it, or nobody sees what it brings. */
