@@ -11,11 +11,13 @@ import { keepSession } from "./session/renewal.ts";
 import { meetServer } from "./session/server.ts";
 import { shareSession } from "./session/tabs.ts";
 import { guardUnsaved } from "./session/unsaved.ts";
-import { followStream } from "./stream/stream.ts";
+import { followStream, handOver, onStream } from "./stream/stream.ts";
+import { followUntoldEnds } from "./stream/untold-ends.ts";
 
 keepSession();
 shareSession();
 followStream();
+followUntoldEnds(onStream, handOver);
 followAccount();
 listenToKeys();
 guardUnsaved();

@@ -134,6 +134,22 @@ describe.skipIf(noBrowser !== null)("a page that is opened", () => {
   });
 });
 
+test.skipIf(noBrowser !== null)("figures count what ends in the background, until all of it has", async () => {
+  const { account, page } = await openSignedIn();
+  using receiver = Bun.serve({ port: 0, fetch: () => new Response(null, { status: 503 }) });
+  await account.setWebhooks({ webhook_url: `http://localhost:${receiver.port}/` });
+  const events = 4_000;
+  for (let n = 0; n < events; n += 1_000)
+    await account.ingestAll(Array.from({ length: 1_000 }, (_, i) => ({ n: n + i })));
+  await page.goto(wire.url);
+  const figures = (waiting: number, failed: number) =>
+    page.locator(".figures", { hasText: new RegExp(`Waiting${count(waiting)}(oldest.*)?Failed${count(failed)}`) });
+  // One event came before there was a webhook.
+  await figures(events, 1).waitFor();
+  await account.setWebhooks();
+  await figures(0, 1 + events).waitFor();
+});
+
 describe.skipIf(noBrowser !== null)("when more happened than the server keeps", () => {
   test("while the connection was cut, the page says that news was missed and reads everything again", async () => {
     const { account, page } = await openLive({ size: "desktop" });

@@ -7,7 +7,7 @@ import { PageHead } from "../parts/page.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
-import { OverTime, RangeChoice, useMoveOn, useStats } from "./overview/over-time.tsx";
+import { deliveryKinds, OverTime, RangeChoice, useMoveOn, useStats } from "./overview/over-time.tsx";
 import { type Range, ranges, readRange, urlOf } from "./overview/range.ts";
 import { readSituation } from "./overview/situation.ts";
 import { Standing, StandingSkeleton } from "./overview/standing.tsx";
@@ -62,11 +62,7 @@ const situationEveryMs = ({ key }: Range) => (key === ranges[0].key ? 3000 : 10_
 
 function useSituation(range: Range) {
   const situation = useLoaded(`situation ${range.key}`, (signal) => readSituation(range, signal));
-  useRefresh(
-    ["event.accepted", "delivery.attempted", "delivery.finished", "webhook.changed", "account.changed"],
-    situationEveryMs(range),
-    situation.reload,
-  );
+  useRefresh([...deliveryKinds, "webhook.changed", "account.changed"], situationEveryMs(range), situation.reload);
   // The user who started a replay is waiting for it.
   useRefresh(["replay.progressed"], situationEveryMs(range) / 3, situation.reload);
   useMoveOn(situation.reload);

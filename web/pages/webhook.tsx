@@ -20,7 +20,7 @@ import { openFrom } from "./events/left-lists.ts";
 import { pairOf } from "./events/record.ts";
 import { EventRow } from "./events/row.tsx";
 import { FailingCard } from "./overview/failing-card.tsx";
-import { OverTime, RangeChoice, useMoveOn, useStats } from "./overview/over-time.tsx";
+import { deliveryKinds, OverTime, RangeChoice, useMoveOn, useStats } from "./overview/over-time.tsx";
 import { readRange } from "./overview/range.ts";
 import { type Replayed, useBegun } from "./overview/use-begun.ts";
 import { Figures } from "./webhook/figures.tsx";
@@ -74,7 +74,7 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
   const { id, url, name } = webhook;
   const range = readRange({ range: "24h", ...useLocation().query });
   const situation = useLoaded(`${id} ${range.key}`, (signal) => readWebhookSituation(webhook, range, signal));
-  useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], situationEveryMs, situation.reload);
+  useRefresh([...deliveryKinds, "webhook.changed", "account.changed"], situationEveryMs, situation.reload);
   useMoveOn(situation.reload);
   const stats = useStats(range, id);
   const replayed = useBegun([webhook], webhook);

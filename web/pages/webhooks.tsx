@@ -28,7 +28,11 @@ export function WebhooksPage() {
   const inbox = useLoaded("inbox", (signal) => call<Inbox>("/v1/inbox", { query: { size: 1 }, signal }));
   const failing = useLoaded("failing", readFailing);
   useRefresh(["account.changed", "webhook.changed"], listEveryMs, webhooks.reload);
-  useRefresh(["account.changed", "webhook.changed", "delivery.attempted"], failingEveryMs, failing.reload);
+  useRefresh(
+    ["account.changed", "webhook.changed", "delivery.attempted", "deliveries.ended"],
+    failingEveryMs,
+    failing.reload,
+  );
   useRefresh(["account.changed", "delivery.attempted"], healthEveryMs, health.reload);
 
   // The panel exists only once its data has arrived, which is after the browser has looked for it.

@@ -17,7 +17,9 @@ export type StreamKind =
   | "delivery.finished"
   | "replay.progressed"
   | "webhook.changed"
-  | "account.changed";
+  | "account.changed"
+  /** Of the page itself: see `untold-ends.ts`. */
+  | "deliveries.ended";
 
 export interface StreamMessage {
   readonly kind: StreamKind;
@@ -226,7 +228,7 @@ async function readMessages(
 }
 
 /** A failure in one part of the page is isolated: the other parts, and the connection, carry on. */
-function handOver(batch: readonly StreamMessage[]): void {
+export function handOver(batch: readonly StreamMessage[]): void {
   for (const listen of [...listeners]) {
     try {
       listen(batch);

@@ -1,10 +1,9 @@
 import { useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { EventRecord } from "../../api/types.ts";
-import { useAfter } from "../../stream/live.ts";
+import { useAfter, useRefresh } from "../../stream/live.ts";
 import { type Loaded, useLoaded } from "../../stream/load.ts";
 import type { StreamMessage } from "../../stream/stream.ts";
-import { endingKinds, untoldMs } from "../events/untold-ends.ts";
 import { attemptsAtOnce } from "./attempt-pages.ts";
 import { type NewestAttempts, readNewestAttempts } from "./newest-attempts.ts";
 
@@ -31,7 +30,7 @@ export function useLiveEvent(id: string): Loaded<LiveEvent> & { showEarlier(): v
 
   const isOwn = (message: StreamMessage) => message.data().eventId === id;
   useAfter(["delivery.attempted", "delivery.finished"], rereadMs, isOwn, loaded.reload);
-  useAfter(endingKinds, untoldMs, () => true, loaded.reload);
+  useRefresh(["account.changed", "webhook.changed", "replay.progressed", "deliveries.ended"], 1_000, loaded.reload);
   return {
     ...loaded,
     showEarlier() {

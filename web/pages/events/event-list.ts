@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
 import type { EventPage } from "../../api/types.ts";
-import { useAfter, useMessages } from "../../stream/live.ts";
+import { useMessages } from "../../stream/live.ts";
 import { type Loaded, useLoaded } from "../../stream/load.ts";
 import { type Filter, requestOf, urlOf } from "./filter.ts";
 import { findList } from "./left-lists.ts";
@@ -20,7 +20,6 @@ import {
   toListed,
   withFresh,
 } from "./record.ts";
-import { endingKinds, endsDeliveries, untoldMs } from "./untold-ends.ts";
 
 export interface EventList {
   readonly loaded: Loaded<Listed>;
@@ -90,7 +89,7 @@ export function useEventList(filter: Filter, entry: string): EventList {
     }
   });
 
-  useAfter(endingKinds, untoldMs, endsDeliveries, loaded.reload);
+  useMessages(["deliveries.ended"], loaded.reload);
 
   return {
     loaded,

@@ -14,6 +14,9 @@ import { latencyChart, outcomeChart } from "./charts.ts";
 import { listUrl } from "./list-url.ts";
 import { type Range, ranges, statsQuery } from "./range.ts";
 
+/** What changes figures of deliveries. */
+export const deliveryKinds = ["event.accepted", "delivery.attempted", "delivery.finished", "deliveries.ended"] as const;
+
 /** The statistics are written once a second: a read prompted by a message waits until they include it. */
 const lagMs = 1200;
 /** The range moves on even when nothing happens. */
@@ -43,7 +46,7 @@ export function useStats(range: Range, webhook = ""): Loaded<Stats> {
     if (mayAsk()) stats.reload();
   }, [stats.reload]);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], refreshMs, () => {
+  useRefresh(deliveryKinds, refreshMs, () => {
     clearTimeout(timer.current);
     timer.current = setTimeout(reload, lagMs);
   });
