@@ -74,8 +74,10 @@ test("an answer that means not now is asked for again", async () => {
   expect(begun.err).toHaveLength(2);
 });
 
+const tooManyFailures = "Too many failed logins; retry after the number of seconds in Retry-After.";
+
 test.each([
-  ["a lock of fifteen minutes", 429, "Too many failed logins.", "900", "Too many failed logins. Try: again in 15 min."],
+  ["a lock of fifteen minutes", 429, tooManyFailures, "900", "Too many failed logins. Try: again in 15 min."],
   ["a proxy's limit of an hour", 429, null, "3600", "{url} answered 429. Try: again in 1 h."],
   ["an upgrade", 503, "The server is busy.", "31", "The server is busy. Try: again in 31 s."],
 ])("%s is not waited for", async (_, status, message, retryAfter, expected) => {

@@ -1,4 +1,5 @@
 import { StartupError } from "../../domain/errors.ts";
+import { formatDuration } from "../../lib/duration.ts";
 import { refusal } from "../refusal.ts";
 import { plainText } from "../table.ts";
 import { TemporaryFailure } from "./failure.ts";
@@ -13,10 +14,19 @@ export function textIn(json: unknown, name: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
+/** How the API says when to come back: in a header, which nobody sees on a command line. */
+const whenInHeader = /(?:;|, or) retry after the number of seconds in Retry-After\b/;
+
 /** The server's own words, made safe for a terminal; null when something else has answered. */
 function wordsIn(json: unknown): string | null {
   const words = textIn(json, "message");
-  return words === null ? null : plainText(words);
+  return words === null ? null : plainText(words.replace(whenInHeader, ""));
+}
+
+/** What to do when the message leaves only that to the header. */
+function remedyInHeader({ json, retryAfterMs }: Reply): string | undefined {
+  const isThere = retryAfterMs !== null && whenInHeader.test(textIn(json, "message") ?? "");
+  return isThere ? `again in ${formatDuration(retryAfterMs)}.` : undefined;
 }
 
 /** The quota stays exceeded until the end of the month, and data stays damaged until a backup is restored. */
@@ -56,7 +66,11 @@ export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
  * For an answer that is final: the message and what to do.
  * @param remedy what to do when the message itself does not say it
  */
-export function refusalOf(server: Pick<ServerClient, "url">, reply: Reply, remedy?: string): StartupError {
+export function refusalOf(
+  server: Pick<ServerClient, "url">,
+  reply: Reply,
+  remedy = remedyInHeader(reply),
+): StartupError {
   const { status, json } = reply;
   const words = wordsIn(json);
   const code = textIn(json, "code");
