@@ -82,7 +82,7 @@ function page(command: Command, style: Style): string {
   return [
     `${style.bold(usage(command))}${flags.length > 0 ? " [flags]" : ""}`,
     `  ${command.summary}.`,
-    ...(command.details ? ["", ...command.details.split("\n").map((line) => `  ${line}`)] : []),
+    ...(command.details ? ["", ...command.details.split("\n").map((line) => `  ${line}`.trimEnd())] : []),
     ...(flags.length > 0 ? [""] : []),
     ...flags.flatMap(({ left, lines }) =>
       lines.map((line, i) => `  ${(i === 0 ? left : "").padEnd(width)}  ${line}`.trimEnd()),

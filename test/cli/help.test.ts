@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { commands } from "../../src/cli/commands.ts";
 import { runCommand } from "../../src/cli/run.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
@@ -37,6 +38,16 @@ describe("help", () => {
     const line = (await run("help")).out.split("\n").find((each) => each.trim().startsWith(env)) ?? "";
     expect(line).toContain(setting.default === "" ? `for example ${setting.example}` : `(default ${setting.default})`);
     if ("flag" in setting && setting.flag) expect(line).toContain(setting.flag);
+  });
+
+  test("has no line of blanks on any command", async () => {
+    const pages = await Promise.all(commands.map(({ words }) => run(["help", ...words].join(" "))));
+    expect(pages.filter(({ out }) => / $|\n{3}/m.test(out))).toEqual([]);
+  });
+
+  test("of a replay speaks of filters only where there are some", async () => {
+    const pages = await Promise.all(["event", "failed", "all"].map((verb) => run(`help replay ${verb}`)));
+    expect(pages.map(({ out }) => out.includes("All filters"))).toEqual([false, true, true]);
   });
 
   test.each([

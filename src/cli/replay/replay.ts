@@ -21,6 +21,8 @@ interface Start {
   operands?: readonly string[];
   flags: readonly Flag[];
   summary: string;
+  /** Where its events go. */
+  receivers: string;
   /** What to replay, before filters are applied. */
   select(operands: readonly string[]): Selection;
 }
@@ -31,30 +33,34 @@ const starts: readonly Start[] = [
     operands: ["ID"],
     flags: singleFlags,
     summary: "Deliver one event again, to every webhook or to one",
+    receivers: "It goes to every webhook that takes its type, also to those that have acknowledged it.",
     select: ([eventId = ""]) => ({ kind: "single", fields: { eventId } }),
   },
   {
     verb: "failed",
     flags: bulkFlags,
     summary: "Redeliver failed events, all of them or those that match the filters",
+    receivers: `Events go to the webhooks that have not acknowledged them. All filters that are given must
+match.`,
     select: () => ({ kind: "failed", fields: {} }),
   },
   {
     verb: "all",
     flags: bulkFlags,
     summary: "Redeliver all events, or those that match the filters",
+    receivers: `Events go to every webhook that takes their type, also to those that have acknowledged
+them. All filters that are given must match.`,
     select: () => ({ kind: "all", fields: {} }),
   },
 ];
 
-function startCommand({ verb, operands: names = [], flags: ownFlags, summary, select }: Start): Command {
+function startCommand({ verb, operands: names = [], flags: ownFlags, summary, receivers, select }: Start): Command {
   return {
     words: ["replay", verb],
     operands: names,
     flags: [...ownFlags, ...clientFlags],
     summary,
-    details: `Events go to every webhook; those that have failed, to the webhooks that have not
-acknowledged them. All filters that are given must match.
+    details: `${receivers}
 Shows the progress until every delivery has ended, which retries can delay by hours; Ctrl+C
 leaves the replay running and prints its id. Exit code 0: all were acknowledged. 1: some
 failed, have no webhook or were overtaken by a later replay, or the replay was refused or

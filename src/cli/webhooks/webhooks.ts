@@ -37,7 +37,7 @@ interface Verb {
   operands?: readonly string[];
   flags: readonly Flag[];
   summary: string;
-  details?: string;
+  details: string;
   run(invocation: Invocation): Promise<number>;
 }
 
@@ -128,8 +128,14 @@ adding the URL again does not revive them. An attempt in flight still counts.`,
       return isAcknowledged(attempt) ? exitCode.ok : exitCode.failed;
     },
   },
-  pausing("pause", true, "Pause a webhook: its deliveries wait"),
-  pausing("resume", false, "Resume a paused webhook: what has waited goes out, oldest first"),
+  pausing("pause", true, {
+    summary: "Pause a webhook: its deliveries wait",
+    details: "What arrives meanwhile waits, too; a test is sent. `postrider webhooks resume` ends it.",
+  }),
+  pausing("resume", false, {
+    summary: "Resume a paused webhook: what has waited goes out, oldest first",
+    details: "One that is also disabled stays so; `postrider webhooks enable` ends that.",
+  }),
   {
     verb: "enable",
     operands: oneOperand,
@@ -145,12 +151,12 @@ adding the URL again does not revive them. An attempt in flight still counts.`,
   },
 ];
 
-function pausing(verb: string, paused: boolean, summary: string): Verb {
+function pausing(verb: string, paused: boolean, words: Pick<Verb, "summary" | "details">): Verb {
   return {
     verb,
     operands: oneOperand,
     flags: [jsonOfOne],
-    summary,
+    ...words,
     async run({ account, operand, flags, io }) {
       const webhook = await find(operand, account);
       await changeList(account, (listed) => withPaused(listed, webhook, paused));
@@ -191,7 +197,7 @@ async function isConfirmed({ id, url }: Registered, io: Io): Promise<boolean> {
 }
 
 export const webhookCommands: readonly Command[] = verbs.map(
-  ({ verb, isDefault = false, operands: names = [], flags: ownFlags, summary, details = "", run }) => ({
+  ({ verb, isDefault = false, operands: names = [], flags: ownFlags, summary, details, run }) => ({
     words: ["webhooks", verb],
     isDefault,
     operands: names,
