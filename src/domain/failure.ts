@@ -17,7 +17,9 @@ export type NoResponseCause =
   | "interrupted";
 
 /** Records without an attempt: none could or will be made. */
-type NoAttemptCause = "no_webhook" | "webhook_removed" | "webhook_disabled" | "server_restored" | "unreadable";
+const noAttemptCauses = ["no_webhook", "webhook_removed", "webhook_disabled", "server_restored", "unreadable"] as const;
+
+type NoAttemptCause = (typeof noAttemptCauses)[number];
 
 export type FailureCode = "http_status" | NoResponseCause | NoAttemptCause;
 
@@ -41,6 +43,9 @@ export const failureCodes: Readonly<Record<FailureCode, string>> = {
     "the server was restored from a backup, and its operator chose to fail the deliveries that were pending in it",
   unreadable: "the event's page in the database is damaged",
 };
+
+/** Whether a delivery that failed so may be retried. */
+export const mayBeRetried = (code: string): boolean => !(noAttemptCauses as readonly string[]).includes(code);
 
 /** A failure as it is stored and reported. */
 export interface Failure {

@@ -81,7 +81,6 @@ describe("events list", () => {
     [" --q {part}", [third]],
     [" --webhook {url}", [third, second, first]],
     [" --webhook {id} --state failed --from 1h --to 2999-01-01T00:00Z", [second]],
-    [" --webhook wh_none", []],
   ])("events list%s", async (words, expected) => {
     const [webhook] = (await account.get("/v1/tenants/webhooks")).body;
     const line = `events list${words}`
@@ -102,6 +101,31 @@ describe("events list", () => {
       err: ["--type is one type, not a pattern. Try: a whole type, such as order.paid"],
     });
   });
+
+  test.each(["webhook_removed", "webhook_disabled", "no_webhook", "server_restored", "unreadable"])(
+    "of %s that is empty does not look for retries, which there are none of",
+    async (failure) => {
+      expect(await run(`events list --state failed --code ${failure}`)).toEqual({
+        code: 0,
+        out: "No records match.",
+        err: [],
+      });
+    },
+  );
+
+  test.each(["wh_none", "http://example.com/no", "http://example.com/no --state failed --type order.paid"])(
+    "of --webhook %s, which is not registered, says so",
+    async (words) => {
+      const [{ id }] = (await account.get("/v1/tenants/webhooks")).body;
+      const [unknown] = words.split(" ");
+      expect(await run(`events list --webhook ${words}`)).toEqual({
+        code: 0,
+        out: "No records match.",
+        err: [`"${unknown}" is not the id or the URL of a registered webhook. Try: --webhook ${id} (${url})`],
+      });
+      expect((await run(`events list --webhook ${words} --json`)).err).toEqual([]);
+    },
+  );
 
   test("of failed ones that is empty says where those are that will be retried", async () => {
     const waiting = await app.account();
@@ -152,7 +176,7 @@ describe("events list", () => {
     const server = startReceiver({
       answer: ({ path }) =>
         Response.json(
-          path === "/v1/tenants/me" ? { tenant_id: "t1" } : path.includes("/events") ? { events: [], total: 0 } : [],
+          path === "/v1/tenants/me" ? { tenant_id: "t1" } : path.includes("/events") ? { events: [], total: 1 } : [],
         ),
     });
     const lookUps = async (webhook: string) => {

@@ -189,6 +189,7 @@ describe("replay failed", () => {
     ]);
     expect(await hintAfter(" --status 500 --from 1h")).toEqual([`${hint} --status 500 --from 1h`]);
     expect(await hintAfter(" --json")).toEqual([]);
+    expect(await hintAfter(" --code webhook_removed")).toEqual([]);
     hook.answer = 200;
     expect(await run(account, "replay all --status 500 --from 1h")).toMatchObject({
       code: 0,

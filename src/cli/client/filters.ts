@@ -1,5 +1,5 @@
 import { UsageError } from "../../domain/errors.ts";
-import { failureCodes } from "../../domain/failure.ts";
+import { failureCodes, mayBeRetried } from "../../domain/failure.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 import { shellWord } from "../../lib/shell-word.ts";
 import type { Flag } from "../arguments.ts";
@@ -109,6 +109,9 @@ export const hintAtPattern = ({ type }: Filtering): string | null =>
   typeof type === "string" && type.endsWith(".*")
     ? `--type is one type, not a pattern. Try: a whole type, such as ${plainText(type.slice(0, -1))}paid`
     : null;
+
+/** Whether what was looked for, and has not failed, may wait for a retry: not after a failure that ends a delivery at once. */
+export const mayWait = ({ code }: Filtering): boolean => typeof code !== "string" || mayBeRetried(code);
 
 /** Anything but a whole number is left for the server to refuse. */
 function wholeNumberOr(text: string): string | number {

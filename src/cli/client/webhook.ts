@@ -73,6 +73,17 @@ export async function resolveWebhook<Fields extends Filtering>(
   return { ...fields, webhook: found && found.url !== typed ? found.id : typed };
 }
 
+/** Why nothing was found for a webhook: it is not registered, so it may be misspelt; null if it is, or none was given. */
+export async function hintAtWebhook(
+  { webhook }: Filtering,
+  account: Pick<Account, "call" | "url">,
+): Promise<string | null> {
+  if (webhook === undefined) return null;
+  const typed = String(webhook);
+  const registered = await readWebhooks(account);
+  return webhookMeant(typed, registered, "--webhook ") ? null : unknownWebhook(typed, registered, "--webhook ").message;
+}
+
 /**
  * The registered webhook with this id, or with this URL, with or without its query.
  * @throws StartupError when several have the URL

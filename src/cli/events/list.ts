@@ -5,9 +5,17 @@ import { nearest } from "../../lib/nearest.ts";
 import type { Flag } from "../arguments.ts";
 import { withAccount } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
-import { type Filtering, filters, flagOf, hintAtPattern, readFilters, spellFilters } from "../client/filters.ts";
+import {
+  type Filtering,
+  filters,
+  flagOf,
+  hintAtPattern,
+  mayWait,
+  readFilters,
+  spellFilters,
+} from "../client/filters.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
-import { resolveWebhook } from "../client/webhook.ts";
+import { hintAtWebhook, resolveWebhook } from "../client/webhook.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { count, counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
@@ -61,7 +69,11 @@ ${signInDetails}`,
         const found = reply.json as EventPage;
         io.out(forPeople(found, given, io));
         if (found.total === 0) {
-          const hint = hintAtPattern(filtering) ?? (state === "FAILED" ? hintAtRetries(given) : null);
+          const isRetried = state === "FAILED" && mayWait(filtering);
+          const hint =
+            hintAtPattern(filtering) ??
+            (await hintAtWebhook(filtering, account)) ??
+            (isRetried ? hintAtRetries(given) : null);
           if (hint !== null) io.err(hint);
         }
       }

@@ -4,7 +4,15 @@ import { formatIso } from "../../lib/iso-time.ts";
 import type { Flag } from "../arguments.ts";
 import type { Account } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
-import { type Filtering, flagOf, hintAtPattern, readFilters, replayFilters, spellFilters } from "../client/filters.ts";
+import {
+  type Filtering,
+  flagOf,
+  hintAtPattern,
+  mayWait,
+  readFilters,
+  replayFilters,
+  spellFilters,
+} from "../client/filters.ts";
 import type { Reply } from "../client/server.ts";
 import { readWebhookSettings, resolveWebhook, stateHint } from "../client/webhook.ts";
 import { jsonFlag } from "../command.ts";
@@ -100,7 +108,8 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
     if (options.previewOnly || sendable === 0) {
       io.out(json ? preview.text : matchWords(preview));
       if (!json && preview.selected === 0) {
-        const hint = hintAtPattern(selection.fields) ?? (selection.kind === "failed" ? hintAtRetries(options) : null);
+        const isRetried = selection.kind === "failed" && mayWait(selection.fields);
+        const hint = hintAtPattern(selection.fields) ?? (isRetried ? hintAtRetries(options) : null);
         if (hint !== null) io.err(hint);
       }
       if (!json && sendable > 0) for (const hint of await stateHints(selection, account)) io.err(hint);
