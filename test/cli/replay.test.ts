@@ -483,15 +483,20 @@ test("replay cancel takes back what waits for a retry, and the replay says how m
     () => account.get("/v1/events"),
     ({ body }) => body.events.every(({ attempts }: { attempts: number }) => attempts === 2),
   );
+  const taken = summary("cancelled: 2 events; 0 delivered, 2 taken back");
+  expect(await run(account, `replay cancel ${id}`)).toMatchObject({ code: 0, out: taken, err: [] });
+  expect((await run(account, `replay show ${id}`)).out).toContain("deliveries  0 delivered, 2 taken back\n");
+});
+
+test("replay cancel of one that has completed says that there was nothing to cancel", async () => {
+  const { account } = await failing(1);
+  const { out: ended } = await run(account, "replay failed");
+  const [{ id }] = await replaysOf(account);
   expect(await run(account, `replay cancel ${id}`)).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^rpl_\w+ cancelled: 2 events; /),
+    out: ended,
+    err: [`${id} had already completed; there was nothing to cancel.`],
   });
-  const { out } = await until(
-    () => run(account, `replay show ${id}`),
-    ({ out }) => out.includes("taken back"),
-  );
-  expect(out).toContain("deliveries  0 delivered, 2 taken back\n");
 });
 
 describe("replay list and show", () => {

@@ -11,7 +11,7 @@ import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { plainText } from "../table.ts";
-import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf } from "./progress.ts";
+import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf, waitingOf } from "./progress.ts";
 
 const firstPauseMs = 200;
 const longestPauseMs = 2_000;
@@ -30,6 +30,25 @@ export async function readReplay(id: string, call: Call, account: Pick<Account, 
   const reply = await call("GET", pathOf(id));
   if (reply.status === 200) return reply;
   throw refusalOf(account, reply, reply.status === 404 ? "postrider replay list" : undefined);
+}
+
+const longestTakeBackMs = 3_000;
+
+/**
+ * Cancels a replay, and waits a little for what waits to be taken back, which the server does in the background. An attempt
+ * under way may take longer.
+ * @throws StartupError
+ */
+export async function cancelReplay(id: string, { call, url, signal }: Account, clock: Clock): Promise<Reply> {
+  let reply = await call("DELETE", pathOf(id));
+  if (reply.status !== 200) throw refusalOf({ url }, reply, reply.status === 404 ? "postrider replay list" : undefined);
+  const giveUpAt = clock.monotonicMs() + longestTakeBackMs;
+  while (waitingOf(reply.json as ReplayRow) > 0 && clock.monotonicMs() < giveUpAt && !signal.aborted) {
+    // Ctrl+C ends the waiting; it is cancelled all the same.
+    await pause(clock, firstPauseMs, signal).catch(() => {});
+    if (!signal.aborted) reply = await readReplay(id, call, { url });
+  }
+  return reply;
 }
 
 /** What may be why deliveries were skipped: webhooks that are disabled, or gone. */

@@ -32,15 +32,21 @@ export const hasEnded = ({ status }: ReplayRow): boolean => status === "complete
 export const hasSucceeded = ({ status, failed, superseded, skipped }: ReplayRow): boolean =>
   status === "completed" && failed === 0 && superseded === 0 && skipped === 0;
 
+/** Records that have not ended. Of a cancelled replay: they are under way, or will be taken back. */
+export const waitingOf = ({ queued, delivered, failed, superseded, returned = 0 }: ReplayRow): number =>
+  queued - delivered - failed - superseded - returned;
+
 /** `97 delivered, 3 failed, 32 waiting`: the queued records, by outcome. */
 export function outcomeWords(replay: ReplayRow, style: Style): string {
-  const { queued, delivered, failed, superseded, skipped, returned = 0 } = replay;
-  const waiting = queued - delivered - failed - superseded - returned;
+  const { status, delivered, failed, superseded, skipped, returned = 0 } = replay;
+  const waiting = waitingOf(replay);
   const without = leastWithoutRecord(replay);
   return [
     delivered > 0 ? style.good(`${count(delivered)} delivered`) : "0 delivered",
     ...(failed > 0 ? [style.bad(`${count(failed)} failed`)] : []),
-    ...(waiting > 0 ? [`${count(waiting)} waiting`] : []),
+    ...(waiting > 0
+      ? [`${count(waiting)} ${status === "cancelled" ? "under way or not taken back yet" : "waiting"}`]
+      : []),
     ...(returned > 0 ? [`${count(returned)} taken back`] : []),
     ...(superseded > 0 ? [`${count(superseded)} overtaken by a later replay`] : []),
     ...(skipped > 0 ? [`${count(skipped)} skipped, as ${skippedWhy(replay)}`] : []),

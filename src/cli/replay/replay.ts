@@ -9,7 +9,7 @@ import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
-import { followReplay, pathOf, readReplay, skippedHints } from "./follow.ts";
+import { cancelReplay, followReplay, readReplay, skippedHints } from "./follow.ts";
 import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
 import { bulkFlags, readStartOptions, replay, type Selection, singleFlags } from "./start.ts";
 
@@ -134,10 +134,10 @@ const questions: readonly Question[] = [
     flags: [answerFlag],
     summary: "Cancel what a replay has not sent yet",
     async run({ account, operands: [id = ""], flags, io }) {
-      const reply = await account.call("DELETE", pathOf(id));
-      if (reply.status !== 200)
-        throw refusalOf(account, reply, reply.status === 404 ? "postrider replay list" : undefined);
-      io.out(flags.has("--json") ? reply.text : summaryOf(reply.json as ReplayRow, createStyle(io)));
+      const reply = await cancelReplay(id, account, systemClock);
+      const replay = reply.json as ReplayRow;
+      io.out(flags.has("--json") ? reply.text : summaryOf(replay, createStyle(io)));
+      if (replay.status === "completed") io.err(`${id} had already completed; there was nothing to cancel.`);
       return exitCode.ok;
     },
   },
