@@ -1,17 +1,15 @@
 import type { Clock } from "../../lib/clock.ts";
-import { shellWord } from "../../lib/shell-word.ts";
 import type { Account } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
 import type { Call } from "../client/call.ts";
 import { pause } from "../client/patience.ts";
 import type { Reply } from "../client/server.ts";
-import { readWebhookSettings, stateHint } from "../client/webhook.ts";
 import { idInPath } from "../id-in-path.ts";
 import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createStyle } from "../style.ts";
-import { plainText } from "../table.ts";
 import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf, waitingOf } from "./progress.ts";
+import { explainSkipped, waitingHints } from "./reach.ts";
 
 const firstPauseMs = 200;
 const longestPauseMs = 2_000;
@@ -20,6 +18,8 @@ export interface FollowOptions {
   io: Io;
   clock: Clock;
   json: boolean;
+  /** Of a replay of one event that was just started. */
+  eventId?: string;
 }
 
 /** @throws UsageError */
@@ -51,38 +51,19 @@ export async function cancelReplay(id: string, { call, url, signal }: Account, c
   return reply;
 }
 
-/** What may be why deliveries were skipped: webhooks that are disabled, or gone. */
-export async function skippedHints(
-  replay: ReplayRow,
-  account: Pick<Account, "call" | "url">,
-): Promise<readonly string[]> {
-  const { skipped, payloadsErased = 0 } = replay;
-  if (skipped === 0 || payloadsErased > 0) return [];
-  const { webhooks } = await readWebhookSettings(account);
-  const disabled = webhooks.filter(({ state }) => state === "disabled");
-  return [...disabled.flatMap((webhook) => stateHint(webhook) ?? []), ...removedHint(replay)];
-}
-
-/** A replay of one failure sends what failed for a webhook that is gone only to one that it names. */
-function removedHint({ kind, filter = {} }: ReplayRow): readonly string[] {
-  const { webhook, code, status } = filter;
-  const isCommand = kind === "failed" || kind === "all";
-  if (!isCommand || webhook !== undefined || (code === undefined && status === undefined)) return [];
-  const flags = Object.entries(filter).map(([name, value]) => `--${name} ${shellWord(plainText(String(value)))}`);
-  const command = ["postrider replay", kind, ...flags, "--webhook ID"].join(" ");
-  return [`What failed for a removed webhook goes to another only if you name it. Try: ${command}`];
-}
-
 /**
  * Shows a replay's progress until it has ended, then prints how it ended. Ctrl+C stops the watching and leaves the replay
  * alone.
  * @returns 0 if everything was acknowledged
  */
-export async function followReplay(id: string, account: Account, { io, clock, json }: FollowOptions): Promise<number> {
+export async function followReplay(id: string, account: Account, options: FollowOptions): Promise<number> {
+  const { io, clock, json, eventId } = options;
   const startedAtMs = clock.monotonicMs();
   // The line is cut to the terminal's width, and style marks would count.
   const unmarked = createStyle({ isTerminal: false, env: io.env });
-  const print = (reply: Reply) => io.out(json ? reply.text : summaryOf(reply.json as ReplayRow, createStyle(io)));
+  const print = (reply: Reply, why?: string) =>
+    io.out(json ? reply.text : summaryOf(reply.json as ReplayRow, createStyle(io), why));
+  const sayWhatHolds = createTeller(account, io);
   let latest: Reply | null = null;
   try {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
@@ -90,12 +71,14 @@ export async function followReplay(id: string, account: Account, { io, clock, js
       const replay = latest.json as ReplayRow;
       if (hasEnded(replay)) {
         io.progress("");
-        print(latest);
+        const skipped = await explainSkipped(replay, eventId, account);
+        print(latest, skipped?.why);
         if (replay.failed > 0) io.err("To see why some failed: postrider events list --state failed");
-        for (const hint of await skippedHints(replay, account)) io.err(hint);
+        for (const hint of skipped?.hints ?? []) io.err(hint);
         if (replay.superseded > 0) io.err("To see how the later replay is doing: postrider replay list");
         return hasSucceeded(replay) ? exitCode.ok : exitCode.failed;
       }
+      await sayWhatHolds(replay);
       io.progress(progressLine(replay, clock.monotonicMs() - startedAtMs, unmarked));
       await pause(clock, pauseMs, account.signal);
     }
@@ -108,4 +91,24 @@ export async function followReplay(id: string, account: Account, { io, clock, js
     );
     return signalExitCode[error.by];
   }
+}
+
+/** Says once of each paused webhook that deliveries wait for it, as soon as they do not get on. */
+function createTeller(account: Account, io: Io) {
+  const told = new Set<string>();
+  let seen = -1;
+  let looked = -1;
+  return async (replay: ReplayRow): Promise<void> => {
+    const ended = replay.queued - waitingOf(replay);
+    const isStill = ended === seen;
+    seen = ended;
+    if (!isStill || looked === ended || waitingOf(replay) === 0) return;
+    looked = ended;
+    for (const hint of await waitingHints(replay, account)) {
+      if (told.has(hint)) continue;
+      told.add(hint);
+      io.progress("");
+      io.err(hint);
+    }
+  };
 }

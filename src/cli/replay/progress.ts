@@ -36,8 +36,11 @@ export const hasSucceeded = ({ status, failed, superseded, skipped }: ReplayRow)
 export const waitingOf = ({ queued, delivered, failed, superseded, returned = 0 }: ReplayRow): number =>
   queued - delivered - failed - superseded - returned;
 
-/** `97 delivered, 3 failed, 32 waiting`: the queued records, by outcome. */
-export function outcomeWords(replay: ReplayRow, style: Style): string {
+/**
+ * `97 delivered, 3 failed, 32 waiting`: the queued records, by outcome.
+ * @param why deliveries were skipped, if that is known
+ */
+export function outcomeWords(replay: ReplayRow, style: Style, why?: string): string {
   const { status, delivered, failed, superseded, skipped, returned = 0 } = replay;
   const waiting = waitingOf(replay);
   const without = leastWithoutRecord(replay);
@@ -49,15 +52,16 @@ export function outcomeWords(replay: ReplayRow, style: Style): string {
       : []),
     ...(returned > 0 ? [`${count(returned)} taken back`] : []),
     ...(superseded > 0 ? [`${count(superseded)} overtaken by a later replay`] : []),
-    ...(skipped > 0 ? [`${count(skipped)} skipped, as ${skippedWhy(replay)}`] : []),
+    ...(skipped > 0 ? [skippedWords(replay, why)] : []),
     ...(without > 0 ? [`${counted(without, "event")} left nothing to send`] : []),
   ].join(", ");
 }
 
 /** Events that lost their payload could have had several deliveries each, so how many were skipped for that is unknown. */
-function skippedWhy({ payloadsErased = 0 }: ReplayRow): string {
-  if (payloadsErased === 0) return "their webhook is disabled, is not registered or does not take the type";
-  return `${counted(payloadsErased, "payload")} ${payloadsErased === 1 ? "was" : "were"} erased`;
+function skippedWords({ skipped, payloadsErased = 0 }: ReplayRow, why: string | undefined): string {
+  const words = `${count(skipped)} skipped`;
+  if (payloadsErased === 0) return why === undefined ? words : `${words}, as ${why}`;
+  return `${words}, as ${counted(payloadsErased, "payload")} ${payloadsErased === 1 ? "was" : "were"} erased`;
 }
 
 /**
@@ -70,10 +74,10 @@ function leastWithoutRecord({ kind, status, selected, queued, skipped, payloadsE
 }
 
 /** One line on its current state. */
-export function summaryOf(replay: ReplayRow, style: Style): string {
+export function summaryOf(replay: ReplayRow, style: Style, why?: string): string {
   const { id, status, selected } = replay;
   const state = hasEnded(replay) ? status : style.bold(plainText(status));
-  return `${id} ${state}: ${counted(selected, "event")}; ${outcomeWords(replay, style)}`;
+  return `${id} ${state}: ${counted(selected, "event")}; ${outcomeWords(replay, style, why)}`;
 }
 
 /** A line that changes in place; unstyled, because it is cut to the width of the terminal. */

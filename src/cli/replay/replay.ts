@@ -9,8 +9,9 @@ import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
-import { cancelReplay, followReplay, readReplay, skippedHints } from "./follow.ts";
+import { cancelReplay, followReplay, readReplay } from "./follow.ts";
 import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
+import { explainSkipped, waitingHints } from "./reach.ts";
 import { bulkFlags, readStartOptions, replay, type Selection, singleFlags } from "./start.ts";
 
 /** `postrider replay …`: delivers stored events again, and shows what has become of replays. */
@@ -122,9 +123,12 @@ const questions: readonly Question[] = [
     async run({ account, operands: [id = ""], flags, io }) {
       const json = flags.has("--json");
       if (flags.has("--follow")) return followReplay(id, account, { io, clock: systemClock, json });
-      const { text, json: found } = await readReplay(id, account.call, account);
-      io.out(json ? text : replayPairs(found as ReplayRow, io));
-      for (const hint of await skippedHints(found as ReplayRow, account)) io.err(hint);
+      const reply = await readReplay(id, account.call, account);
+      const found = reply.json as ReplayRow;
+      const skipped = await explainSkipped(found, undefined, account);
+      io.out(json ? reply.text : replayPairs(found, skipped?.why, io));
+      for (const hint of await waitingHints(found, account)) io.err(hint);
+      for (const hint of skipped?.hints ?? []) io.err(hint);
       return exitCode.ok;
     },
   },
@@ -156,7 +160,7 @@ const questionCommand = ({ verb, operands: names = [], flags: ownFlags, summary,
 function replayTable({ replays, total }: { replays: readonly ReplayRow[]; total: number }, io: Io): string {
   if (replays.length === 0) return total === 0 ? "Nothing was replayed yet." : "This page is behind the last one.";
   const style = createStyle(io);
-  const head = ["started", "status", "kind", "events", "delivered", "failed", "replay", "label"];
+  const head = ["started", "status", "kind", "events", "delivered", "failed", "skipped", "replay", "label"];
   const rows = replays.map((each) => [
     each.createdAt,
     each.status,
@@ -164,6 +168,7 @@ function replayTable({ replays, total }: { replays: readonly ReplayRow[]; total:
     String(each.selected),
     String(each.delivered),
     String(each.failed),
+    String(each.skipped),
     each.id,
     plainText(each.replayGroupId),
   ]);
@@ -172,7 +177,7 @@ function replayTable({ replays, total }: { replays: readonly ReplayRow[]; total:
   return `${formatTable(head, rows, style, mark)}\n${style.faint(`${counted(replays.length, "replay")} of ${total}.`)}`;
 }
 
-function replayPairs(found: ReplayRow, io: Io): string {
+function replayPairs(found: ReplayRow, why: string | undefined, io: Io): string {
   const style = createStyle(io);
   return formatPairs(
     [
@@ -182,7 +187,7 @@ function replayPairs(found: ReplayRow, io: Io): string {
       ...Object.entries(found.filter ?? {}).map(([name, value]) => [name, filterWords(name, value)] as const),
       ["status", found.status],
       ["events", String(found.selected)],
-      ["deliveries", outcomeWords(found, style)],
+      ["deliveries", outcomeWords(found, style, why)],
       ["started", found.createdAt],
       ["ended", found.completedAt ?? "–"],
     ],

@@ -14,7 +14,7 @@ import {
   spellFilters,
 } from "../client/filters.ts";
 import type { Reply } from "../client/server.ts";
-import { readWebhookSettings, resolveWebhook, stateHint } from "../client/webhook.ts";
+import { resolveWebhook } from "../client/webhook.ts";
 import { jsonFlag } from "../command.ts";
 import { confirm } from "../confirmation.ts";
 import { counted } from "../count.ts";
@@ -23,6 +23,7 @@ import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
 import { followReplay, readReplay } from "./follow.ts";
+import { reachHints } from "./reach.ts";
 
 /** What to replay: the API's kind, and the fields that go with it, including filters. */
 export interface Selection {
@@ -112,7 +113,7 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
         const hint = hintAtPattern(selection.fields) ?? (isRetried ? hintAtRetries(options) : null);
         if (hint !== null) io.err(hint);
       }
-      if (!json && sendable > 0) for (const hint of await stateHints(selection, account)) io.err(hint);
+      if (!json && sendable > 0) for (const hint of await reachHints(selection, account)) io.err(hint);
       return exitCode.ok;
     }
     if (sendable > mostUnconfirmed && !options.isConfirmed && !(await isConfirmed(sendable, selection, io))) {
@@ -121,16 +122,12 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
     }
   }
   const id = await start(options, account, io);
-  if (!options.detach) return followReplay(id, account, { io, clock, json });
+  const { eventId } = selection.fields;
+  if (!options.detach) {
+    return followReplay(id, account, { io, clock, json, ...(eventId !== undefined && { eventId: String(eventId) }) });
+  }
   io.out(json ? (await readReplay(id, account.call, account)).text : id);
   return exitCode.ok;
-}
-
-/** Names the webhooks concerned that would get nothing, or not yet. */
-async function stateHints({ fields: { webhook } }: Selection, account: Account): Promise<readonly string[]> {
-  const { webhooks } = await readWebhookSettings(account);
-  const concerned = webhooks.filter(({ id, url }) => webhook === undefined || webhook === id || webhook === url);
-  return concerned.flatMap((each) => stateHint(each) ?? []);
 }
 
 /** Not how many are sent: the server decides only then which webhooks take them. */
