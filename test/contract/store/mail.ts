@@ -3,7 +3,6 @@ import { type MailKind, mailRules, resetLifetimeMs } from "../../../src/domain/m
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, newAct, type World } from "../../support/store-factory.ts";
-import { newIds } from "../billing/paying.ts";
 
 const minuteMs = 60_000;
 const token = bytes("a hash of 32 bytes, as it may be");
@@ -126,16 +125,6 @@ export function mailContract(backend: StoreBackend): void {
 
     const endings: readonly [string, (tenant: Tenant) => Promise<unknown>][] = [
       ["another password", ({ key }) => world.store.setPassword(key, "x")],
-      [
-        "the password that comes with an upgrade",
-        ({ key }) =>
-          world.store.openVerification(
-            key,
-            newIds(),
-            { tier: "pro", login: { email: "ada@x.io", passwordHash: "x" } },
-            1,
-          ),
-      ],
       ["another address", ({ key }) => world.store.changeEmail(key, "new@x.io")],
       ["the end of the account", ({ key }) => world.store.deleteTenant(key, 1)],
     ];
