@@ -39,8 +39,14 @@ export interface Numbered {
 export interface EarlierLife {
   /** The number to charge under: that of a charge already made or under way, otherwise an unused one. */
   numberOf(referenceOf: (nth: number) => string): Promise<Numbered | Unknown>;
-  /** The reference of a paid page that is missing from the books. */
-  paidPage(account: BillingAccount): Promise<{ readonly kind: "page"; readonly reference: string | null } | Unknown>;
+  /**
+   * The reference of a paid page that is missing from the books.
+   * @param isLast the account is erased otherwise: looks further, for some ten more look-ups
+   */
+  paidPage(
+    account: BillingAccount,
+    isLast?: boolean,
+  ): Promise<{ readonly kind: "page"; readonly reference: string | null } | Unknown>;
   /**
    * Before an invoice is made, adopts into the books the charges already made for its days: what they paid is credited.
    * @returns whether there were any
@@ -57,6 +63,11 @@ export interface EarlierLife {
  */
 const gapOfCharges = 2;
 const gapOfPages = 1;
+/**
+ * Before an account is erased for good, a longer gap is looked across: each page that the processor refused to make, as for an
+ * address that it does not accept, and each that had no answer, may have used up a number.
+ */
+const gapBeforeErasing = 10;
 /** An account closes only once, so there can be at most one more. */
 const gapOfClosings = 1;
 
@@ -124,8 +135,9 @@ export function createEarlierLife({ store, clock, log, processor, references }: 
       return { kind: "number", nth: found?.nth ?? sought.free, isKnown: found !== undefined };
     },
 
-    async paidPage(account) {
-      const sought = await seek((nth) => references.page(account.id, nth), gapOfPages);
+    async paidPage(account, isLast = false) {
+      const gap = isLast ? gapBeforeErasing : gapOfPages;
+      const sought = await seek((nth) => references.page(account.id, nth), gap);
       if (sought.kind === "unknown") return sought;
       const paid = sought.known.find(({ state }) => state.kind === "succeeded");
       return { kind: "page", reference: paid?.reference ?? null };

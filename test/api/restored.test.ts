@@ -1,6 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { until } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
+import { refusedEmail } from "../support/paystack-books.ts";
 import { copyData } from "../support/server-data.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
@@ -193,6 +194,28 @@ describe("a server that goes on from a backup", () => {
       ...Array(pages - 1).fill([0, "abandoned"]),
       [1, "success"],
     ]);
+  });
+
+  test("finds the payment of an account whose address the processor first refused", async () => {
+    await using world = await startPaystackWorld();
+    const before = await signUp(world.server, { tier: "pro", email: refusedEmail });
+    world.clock.travel(29 * dayMs);
+    const backup = await backUpWorld(world);
+    expect((await visit(world.server, before.paymentUrl)).status).toBe(409);
+    const corrected = await loggedIn(world.server, before);
+    await corrected.post("/v1/tenants/payment-method", { email: "corrected@example.com" });
+    world.clock.travel(dayMs / 12);
+    await world.paystack.pay(await hostedPage(world, before.paymentUrl));
+    await until(
+      () => logged(world.server, "payment.settled"),
+      ({ length }) => length === 1,
+    );
+
+    world.clock.travel(2 * dayMs);
+    const server = await world.restore(backup);
+    const customer = await loggedIn(server, before);
+    await customer.whenBilling(({ status }) => status === "active");
+    expect(logged(server, "verification.given_up")).toEqual([]);
   });
 
   test("leaves pages behind that were made since and not paid", async () => {
