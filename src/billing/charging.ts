@@ -285,7 +285,8 @@ export function createCharging(deps: ChargingDeps): Charging {
   ): Promise<void> {
     const now = clock.now();
     const after = consequenceOf(books, charge, now);
-    const failure = { reason, cardRefused: cardRefused && !hasNewerToken(books, charge), refund, card, lookUpAt };
+    const refusesCard = cardRefused && !isOvertaken(books, charge) && !hasNewerToken(books, charge);
+    const failure = { reason, cardRefused: refusesCard, refund, card, lookUpAt };
     const tenant = await store.failCharge(charge.reference, failure, after, now);
     log.write("info", "payment.failed", { kind: charge.kind, reason, after: after?.kind ?? "none" });
     if (tenant) announce(tenant);
