@@ -37,7 +37,7 @@ export interface BillingDeps
 }
 
 export function createBilling({ settings, sandboxBooks, secretFor, publicUrl, ownUrl, ...deps }: BillingDeps): Billing {
-  const { store, clock, log } = deps;
+  const { store, jobs, clock, log } = deps;
   const prices = pricesOf(settings);
 
   const paymentsBy = (processor: PaymentProcessor): Payments =>
@@ -52,7 +52,7 @@ export function createBilling({ settings, sandboxBooks, secretFor, publicUrl, ow
 
   const { payments: chosen } = settings;
   if (chosen.kind === "off") {
-    const work = createBookCloser({ store, clock, log });
+    const work = createBookCloser({ store, jobs, clock, log });
     return { prices, payments: null, work, sandbox: null, close: async () => {} };
   }
   if (chosen.kind === "paystack") {

@@ -2,9 +2,11 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
+import type { Jobs } from "../store/jobs.ts";
 import type { Store } from "../store/store.ts";
 
 export interface BookCloserDeps {
+  jobs: Pick<Jobs, "isHeld" | "wake">;
   store: Pick<Store, "accountsToClose" | "books" | "cardForgotten" | "closeBooks">;
   clock: Clock;
   log: Log;
@@ -13,11 +15,11 @@ export interface BookCloserDeps {
 const accountsInOneGo = 100;
 
 /**
- * Stands in for the biller where nobody pays: what a deleted account leaves is erased all the same, without a last charge. No
- * processor is asked, so our own copy of a card is all that goes, and a charge whose outcome is unknown stays as it is, with its
+ * Stands in for the biller where nobody pays: what a deleted account leaves is erased all the same, without a last charge. Where
+ * another server of the database bills, that one is told instead. No processor is asked, so our own copy of a card is all that goes, and a charge whose outcome is unknown stays as it is, with its
  * reference: once there is a biller again, it is looked up, and given back if it was paid.
  */
-export function createBookCloser({ store, clock, log }: BookCloserDeps): Loop {
+export function createBookCloser({ store, jobs, clock, log }: BookCloserDeps): Loop {
   async function close(accountKey: number): Promise<void> {
     const { card, cardsToForget } = await store.books(accountKey);
     for (const { key } of [...(card ? [card] : []), ...cardsToForget]) await store.cardForgotten(key, clock.now());
@@ -30,6 +32,10 @@ export function createBookCloser({ store, clock, log }: BookCloserDeps): Loop {
     mayStep: () => true,
     passOn() {},
     async step() {
+      if (await jobs.isHeld("biller")) {
+        jobs.wake("biller");
+        return "idle";
+      }
       const accountKeys = await store.accountsToClose(accountsInOneGo);
       for (const key of accountKeys) await close(key);
       return accountKeys.length === accountsInOneGo ? "more" : "idle";

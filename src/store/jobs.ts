@@ -12,6 +12,8 @@ export interface Jobs {
    * stalled, two may believe it for up to the length of a lease, so all work compares against what it finds in the store.
    */
   holds(job: Job): boolean;
+  /** Whether another process holds the job. */
+  isHeld(job: Job): Promise<boolean>;
   /** From now on this node does the job if no other one has it. Resolves when it has tried to take it; never rejects. */
   offer(job: "biller"): Promise<void>;
   /** It no longer does: another node takes the job within seconds. */
@@ -23,4 +25,11 @@ export interface Jobs {
 }
 
 /** The jobs of a process that runs alone. */
-export const everyJob: Jobs = { holds: () => true, async offer() {}, withdraw() {}, wake() {}, onWake() {} };
+export const everyJob: Jobs = {
+  holds: () => true,
+  isHeld: async () => false,
+  async offer() {},
+  withdraw() {},
+  wake() {},
+  onWake() {},
+};

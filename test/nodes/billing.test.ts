@@ -32,6 +32,22 @@ describeWithPostgres("one of two servers that bills nobody", () => {
     expect(await isBilling(first, "second")).toBe(true);
   });
 
+  test("leaves the last charge of an account that is deleted through it to the other", async () => {
+    const url = await postgres.migrated();
+    const first = await start(url, "first", { POSTRIDER_PAYMENTS: "off" });
+    const second = await start(url, "second");
+    const customer = await subscribe(second, cards.good);
+    expect(await customer.status()).toBe("active");
+    await until(() => isBilling(first, "second"), Boolean);
+    expect((await asOperator(first, "DELETE", `/tenants/${customer.id}`)).status).toBe(204);
+    const pool = postgres.pool(url, { size: 1 });
+    const closing = "select state from charge where kind = 'closing' and state = 'succeeded'";
+    await until(
+      () => pool.read(closing, []),
+      ({ length }) => length === 1,
+    );
+  });
+
   test("bills everybody when it is resumed and the other is gone", async () => {
     const url = await postgres.migrated();
     const first = await start(url, "first", { POSTRIDER_PAUSED: "charges" });

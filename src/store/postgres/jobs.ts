@@ -83,6 +83,11 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
     holds,
     seek,
 
+    async isHeld(job) {
+      const rows = await pool.read(heldText, [job, node()?.incarnation ?? null]);
+      return rows.length > 0;
+    },
+
     async offer(job) {
       offered.add(job);
       // The look under way may have begun without it.
@@ -115,6 +120,9 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
 }
 
 const rowsText = "insert into job (name) select name from unnest($1::text[]) as given(name) on conflict do nothing";
+
+const heldText = `select 1 from job join node using (incarnation)
+  where job.name = $1::text and node.incarnation is distinct from $2::int`;
 
 /**
  * Takes free jobs that this node offers to do, by comparing who had them: of several nodes that take one at the same time, one
