@@ -523,6 +523,36 @@ describe("what keeps webhooks from getting it", () => {
     }
   });
 
+  test("counts a webhook that waits for a retry of what another has failed to take", async () => {
+    const account = await app.account();
+    await account.setTier("enterprise");
+    const [gone, later] = [hooks.hook(410), hooks.hook(503)];
+    await register(account, gone.url, later.url);
+    for (let n = 1; n <= 3; n += 1) {
+      await ingestOne(account);
+      await until(
+        () => account.get("/v1/events?code=http_status"),
+        ({ body }) => body.total === 2 * n,
+      );
+    }
+    const { body } = await until(
+      () => account.get("/v1/tenants/webhooks?expand=true"),
+      ({ body: [first] }) => first.state === "disabled",
+    );
+    const [a, b] = body.map(({ id }: { id: string }) => id);
+    const disabled = `Webhook ${a} is disabled. Try: postrider webhooks enable ${a}`;
+    const paused = `Webhook ${b} is paused. Try: postrider webhooks resume ${b}`;
+    const preview = (words: string) => run(account, `replay failed ${words}--preview`);
+    expect((await preview("--code http_status ")).err).toEqual([disabled]);
+    await run(account, `webhooks pause ${b}`);
+    expect((await preview("")).err).toEqual([disabled, paused]);
+    expect((await preview("--status 410 ")).err[0]).toStartWith("Nothing would be sent");
+    await run(account, `webhooks resume ${b}`);
+    later.answer = 200;
+    const { out } = await run(account, "replay failed --code http_status");
+    expect(out).toEqual(summary("completed: 3 events; 3 delivered, 3 skipped, as their webhook is disabled"));
+  });
+
   test("is said after deliveries were skipped, and only what is so", async () => {
     const { account, of } = await ofEveryState();
     const rows = [

@@ -77,7 +77,11 @@ async function concernedBy(
   }
   const state = kind === "failed" ? "FAILED" : null;
   const { records, areAll } = await readRecords(state, fields, mostRead, account);
-  const targets = new Set(records.map(({ targetWebhook }) => targetWebhook));
+  // What one webhook has failed to take also goes to those that wait for a retry of it.
+  const waiting = kind === "failed" ? await readRecords("PENDING", fields, mostRead, account) : { records: [], areAll };
+  const selected = new Set(records.map(({ eventId }) => eventId));
+  const receiving = [...records, ...waiting.records.filter(({ eventId }) => selected.has(eventId))];
+  const targets = new Set(receiving.map(({ targetWebhook }) => targetWebhook));
   const webhooks: WebhookRow[] = [];
   for (const each of registered) {
     const isLeftOut = !areAll && stateHint(each) !== null && !targets.has(each.url);
@@ -85,7 +89,11 @@ async function concernedBy(
     if (targets.has(each.url) || (own !== null && own.records.length > 0)) webhooks.push(each);
   }
   const hasRemoved = records.some(({ targetWebhook: url }) => url !== "" && isGone(url, registered));
-  return { webhooks, areAll: areAll && isNarrow(fields), hasRemoved: hasRemoved && isNarrow(fields) };
+  return {
+    webhooks,
+    areAll: areAll && waiting.areAll && isNarrow(fields),
+    hasRemoved: hasRemoved && isNarrow(fields),
+  };
 }
 
 const isGone = (target: string, registered: readonly WebhookRow[]) => !registered.some(({ url }) => url === target);
