@@ -9,7 +9,7 @@ import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf, waitingOf } from "./progress.ts";
-import { explainSkipped, waitingHints } from "./reach.ts";
+import { explainSkipped, ifFound, waitingHints } from "./reach.ts";
 
 const firstPauseMs = 200;
 const longestPauseMs = 2_000;
@@ -71,7 +71,7 @@ export async function followReplay(id: string, account: Account, options: Follow
       const replay = latest.json as ReplayRow;
       if (hasEnded(replay)) {
         io.progress("");
-        const skipped = await explainSkipped(replay, eventId, account);
+        const skipped = await ifFound(explainSkipped(replay, eventId, account));
         print(latest, skipped?.why);
         if (replay.failed > 0) io.err("To see why some failed: postrider events list --state failed");
         for (const hint of skipped?.hints ?? []) io.err(hint);
@@ -86,15 +86,17 @@ export async function followReplay(id: string, account: Account, options: Follow
     io.progress("");
     if (!(error instanceof Interrupted)) throw error;
     if (latest !== null) print(latest);
-    io.err(
-      `${id} keeps running. To follow it: postrider replay show ${id} --follow. To stop it: postrider replay cancel ${id}`,
-    );
+    if (latest === null || !hasEnded(latest.json as ReplayRow)) {
+      io.err(
+        `${id} keeps running. To follow it: postrider replay show ${id} --follow. To stop it: postrider replay cancel ${id}`,
+      );
+    }
     return signalExitCode[error.by];
   }
 }
 
 /** Says once of each paused webhook that deliveries wait for it, as soon as they do not get on. */
-function createTeller(account: Account, io: Io) {
+function createTeller({ url, callPatiently }: Account, io: Io) {
   const told = new Set<string>();
   let seen = -1;
   let looked = -1;
@@ -104,7 +106,7 @@ function createTeller(account: Account, io: Io) {
     seen = ended;
     if (!isStill || looked === ended || waitingOf(replay) === 0) return;
     looked = ended;
-    for (const hint of await waitingHints(replay, account)) {
+    for (const hint of (await ifFound(waitingHints(replay, { url, call: callPatiently }))) ?? []) {
       if (told.has(hint)) continue;
       told.add(hint);
       io.progress("");

@@ -11,7 +11,7 @@ import { formatPairs, formatTable, plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
 import { cancelReplay, followReplay, readReplay } from "./follow.ts";
 import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
-import { explainSkipped, waitingHints } from "./reach.ts";
+import { explainSkipped, ifFound, waitingHints } from "./reach.ts";
 import { bulkFlags, readStartOptions, replay, type Selection, singleFlags } from "./start.ts";
 
 /** `postrider replay …`: delivers stored events again, and shows what has become of replays. */
@@ -125,9 +125,9 @@ const questions: readonly Question[] = [
       if (flags.has("--follow")) return followReplay(id, account, { io, clock: systemClock, json });
       const reply = await readReplay(id, account.call, account);
       const found = reply.json as ReplayRow;
-      const skipped = await explainSkipped(found, undefined, account);
+      const skipped = await ifFound(explainSkipped(found, undefined, account));
       io.out(json ? reply.text : replayPairs(found, skipped?.why, io));
-      for (const hint of await waitingHints(found, account)) io.err(hint);
+      for (const hint of (await ifFound(waitingHints(found, account))) ?? []) io.err(hint);
       for (const hint of skipped?.hints ?? []) io.err(hint);
       return exitCode.ok;
     },

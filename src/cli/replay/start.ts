@@ -23,7 +23,7 @@ import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
 import { followReplay, readReplay } from "./follow.ts";
-import { reachHints } from "./reach.ts";
+import { ifFound, reachHints } from "./reach.ts";
 
 /** What to replay: the API's kind, and the fields that go with it, including filters. */
 export interface Selection {
@@ -113,7 +113,8 @@ export async function replay(typed: StartOptions, account: Account, io: Io, cloc
         const hint = hintAtPattern(selection.fields) ?? (isRetried ? hintAtRetries(options) : null);
         if (hint !== null) io.err(hint);
       }
-      if (!json && sendable > 0) for (const hint of await reachHints(selection, account)) io.err(hint);
+      const hints = !json && sendable > 0 ? await ifFound(reachHints(selection, account)) : null;
+      for (const hint of hints ?? []) io.err(hint);
       return exitCode.ok;
     }
     if (sendable > mostUnconfirmed && !options.isConfirmed && !(await isConfirmed(sendable, selection, io))) {
