@@ -4,7 +4,7 @@ import type { Call } from "../../src/cli/client/call.ts";
 import { TemporaryFailure } from "../../src/cli/client/failure.ts";
 import type { Reply } from "../../src/cli/client/server.ts";
 import { Interrupted } from "../../src/cli/interrupted.ts";
-import { followReplay } from "../../src/cli/replay/follow.ts";
+import { cancelReplay, followReplay } from "../../src/cli/replay/follow.ts";
 import type { ReplayRow } from "../../src/cli/replay/progress.ts";
 import { createFastClock } from "../support/fast-clock.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
@@ -118,4 +118,16 @@ test("a hint while following is looked up for as long as it takes", async () => 
 test("Ctrl+C during the look-up after the end prints the result, and does not say that the replay keeps running", async () => {
   const call: Call = () => Promise.reject(new Interrupted("SIGINT"));
   expect(await follow(accountOf([completed], { call }))).toEqual({ code: 130, out: [ended], err: [] });
+});
+
+test.each([
+  ["an outage", away],
+  ["Ctrl+C", () => new Interrupted("SIGINT")],
+])("%s while a cancelled replay is watched leaves it cancelled, as the server has answered", async (_, failure) => {
+  const cancelled: ReplayRow = { ...running, status: "cancelled" };
+  const call: Call = async (method) => {
+    if (method === "DELETE") return replyWith(cancelled);
+    throw failure();
+  };
+  expect((await cancelReplay("rpl_1", accountOf([], { call }), clock)).json).toEqual(cancelled);
 });

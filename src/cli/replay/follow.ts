@@ -43,10 +43,14 @@ export async function cancelReplay(id: string, { call, url, signal }: Account, c
   let reply = await call("DELETE", pathOf(id));
   if (reply.status !== 200) throw refusalOf({ url }, reply, reply.status === 404 ? "postrider replay list" : undefined);
   const giveUpAt = clock.monotonicMs() + longestTakeBackMs;
-  while (waitingOf(reply.json as ReplayRow) > 0 && clock.monotonicMs() < giveUpAt && !signal.aborted) {
-    // Ctrl+C ends the waiting; it is cancelled all the same.
-    await pause(clock, firstPauseMs, signal).catch(() => {});
-    if (!signal.aborted) reply = await readReplay(id, call, { url });
+  while (waitingOf(reply.json as ReplayRow) > 0 && clock.monotonicMs() < giveUpAt) {
+    try {
+      await pause(clock, firstPauseMs, signal);
+      reply = await readReplay(id, call, { url });
+    } catch {
+      // Ctrl+C and outages end the waiting; it is cancelled all the same.
+      break;
+    }
   }
   return reply;
 }
