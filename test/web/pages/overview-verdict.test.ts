@@ -70,6 +70,11 @@ describe("what fails", () => {
     ]);
   });
 
+  test("is all that a server lists which sums nothing up, as one before an upgrade", () => {
+    const groups = [groupOf({})];
+    expect(groupsOf({ groups })).toEqual(groups);
+  });
+
   test("is one cause for each code and status, because that is what a list can be narrowed to", () => {
     const groups = [
       groupOf({ answer: "no such route", failed: 2, eventTypes: [{ type: "order.paid", records: 2 }] }),

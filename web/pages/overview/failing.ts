@@ -39,8 +39,11 @@ export interface Failing {
 
 type Group = Omit<Failures["groups"][number], "eventIds"> & { readonly groups?: number };
 
+/** A server before the upgrade, to which a request may still go, sums nothing up. */
+type Report = Pick<Failures, "groups"> & Partial<Pick<Failures, "unlisted">>;
+
 /** All of them; those that the server only sums up, without their answers and types, as one for each cause. */
-export const groupsOf = ({ groups, unlisted }: Pick<Failures, "groups" | "unlisted">): Group[] => [
+export const groupsOf = ({ groups, unlisted = [] }: Report): Group[] => [
   ...groups,
   ...unlisted.map((sum) => ({ ...sum, answer: "", eventTypes: [] })),
 ];
