@@ -123,7 +123,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
   });
 
   test("says of no webhook that it has not failed while the webhook of some failures is not known", async () => {
-    const { page, account, path } = await openShop("desktop");
+    const { page, account, path, webhooks } = await openShop("desktop");
     answers.set(path, failing);
     // As if the account had a thousand groups already.
     await page.route(/\/v1\/failures/, async (route) => {
@@ -136,6 +136,15 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await seeText(page, /^2 more failed in many different ways\./);
     const well = page.getByRole("list", { name: "Webhooks without a failure" });
     await well.getByText("Audit").waitFor();
+    expect(await well.getByRole("listitem").count()).toBe(1);
+    // What waits for a paused webhook has not failed.
+    const [shop, audit] = webhooks;
+    await account.put("/v1/tenants/webhooks", [shop, { ...audit, paused: true }]);
+    await account.ingestAll(orders(1));
+    await well
+      .getByRole("listitem")
+      .filter({ hasText: /^Audit\s*paused\s*2 of 3 · / })
+      .waitFor();
     expect(await well.getByRole("listitem").count()).toBe(1);
   });
 

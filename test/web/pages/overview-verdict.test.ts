@@ -4,6 +4,7 @@ import {
   type Failing,
   failingOf,
   groupsOf,
+  hasFailedSince,
   type Receiver,
   receiverOf,
   sinceThen,
@@ -259,12 +260,29 @@ describe("a cause", () => {
 });
 
 const none = { n: 0, isExact: true };
+
+describe("of failures in no group, a webhook", () => {
+  const [ago, since] = [{ lastFailedAt: at("07:00") }, { lastFailedAt: at("09:00") }];
+  test.each([
+    ["has none", "nothing of it failed, however much waits", none, { lastFailedAt: null }, false],
+    ["has none", "it failed before that time", none, ago, false],
+    ["has some", "some of it failed for good", { n: 3, isExact: true }, { lastFailedAt: null }, true],
+    ["has some", "some of it waits for a retry", none, since, true],
+    ["has some", "its latest deliveries failed, where those of each webhook are not counted", null, since, true],
+    ["may have some", "they are not counted", null, ago, null],
+    ["may have some", "nothing is known of it, as of one just registered", null, undefined, null],
+  ])("%s, if %s", (_, __, failed, health, has) => {
+    expect(hasFailedSince(at("08:00"), failed, health)).toBe(has);
+  });
+});
+
 const line = (name: string, state = "active") => ({
   ...receiver({ id: name, url: "", name }),
   state,
   all: null,
   delivered: null,
   pending: null,
+  hasFailed: false,
 });
 const down = (name: string, time = "08:41"): Failing => ({
   id: name,

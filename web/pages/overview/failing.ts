@@ -146,6 +146,22 @@ function inARowByCount(ongoing: readonly Group[], { records, lastDeliveredAt }: 
   return isInARow ? firstAt : null;
 }
 
+/**
+ * Whether a webhook has failures, whichever group they are in: what waits has not failed, unless it waits for a retry.
+ *
+ * @param failed its records that failed for good; null: not counted
+ * @param health tells of its latest records also whether they wait for a retry
+ */
+export function hasFailedSince(
+  from: string,
+  failed: { readonly n: number } | null,
+  health: Pick<WebhookHealth, "lastFailedAt"> | undefined,
+): boolean | null {
+  if (failed !== null && failed.n > 0) return true;
+  if (Date.parse(health?.lastFailedAt ?? "") >= Date.parse(from)) return true;
+  return failed === null ? null : false;
+}
+
 /** What fails, by webhook: first what can be replayed, then those that are down, then those with the most failures. */
 export function failingOf(
   { groups }: { readonly groups: readonly Group[] },

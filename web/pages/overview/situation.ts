@@ -1,7 +1,7 @@
 import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
 import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
-import { type Failing, failingOf, groupsOf, nameOf, type Receiver, receiverOf } from "./failing.ts";
+import { type Failing, failingOf, groupsOf, hasFailedSince, nameOf, type Receiver, receiverOf } from "./failing.ts";
 import { type Range, startOf } from "./range.ts";
 
 /** Records of events since the same moment: how many, and whether that is all of them. */
@@ -21,6 +21,8 @@ export interface WebhookLine extends Receiver {
   readonly delivered: Total | null;
   /** How many wait; null: not counted, because none failed. */
   readonly pending: Total | null;
+  /** Null: not known, since some failures are in no group and there are too many webhooks to count those of each. */
+  readonly hasFailed: boolean | null;
 }
 
 /** What works and what does not. */
@@ -47,21 +49,28 @@ export async function readSituation(range: Range, signal: AbortSignal): Promise<
     call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal }),
   ]);
   const { from } = failures;
-  const health = await readHealth(webhooks, signal);
+  const others = failures.others.waiting + failures.others.failed;
+  const health = await readHealth(webhooks, signal, others > 0);
   const totalIn = async (state: string, webhook?: string) =>
     totalOf(await readPage(state, { webhook, from, size: 1 }, signal));
   const lineOf = async (webhook: Webhook): Promise<WebhookLine> => {
     const known = { name: nameOf(webhook), state: webhook.state ?? "active" };
+    const ofIt = health.get(webhook.id);
+    const isListed = !!webhook.failing_since || failures.groups.some(({ webhookId }) => webhookId === webhook.id);
+    const hasFailed = (failed: Total | null) => isListed || (others > 0 && hasFailedSince(from, failed, ofIt));
     if (webhooks.length > mostCounted) {
-      const receiver = receiverOf(webhook, failures, null, health.get(webhook.id));
-      return { ...receiver, ...known, all: null, delivered: null, pending: null };
+      const receiver = receiverOf(webhook, failures, null, ofIt);
+      return { ...receiver, ...known, all: null, delivered: null, pending: null, hasFailed: hasFailed(null) };
     }
-    const mayWait = webhook.failing_since || failures.groups.some(({ webhookId }) => webhookId === webhook.id);
-    const [newest, pending] = await Promise.all([
+    const [newest, pending, failed] = await Promise.all([
       readNewest(webhook.id, from, signal),
-      mayWait ? totalIn("/state/PENDING", webhook.id) : null,
+      isListed ? totalIn("/state/PENDING", webhook.id) : null,
+      others > 0 ? totalIn("/state/FAILED", webhook.id) : null,
     ]);
-    return { ...receiverOf(webhook, failures, newest), ...known, ...newest.totals, pending };
+    return {
+      ...{ ...receiverOf(webhook, failures, newest), ...known, ...newest.totals, pending },
+      hasFailed: hasFailed(failed),
+    };
   };
   const [delivered, failed, lines] = await Promise.all([
     totalIn("/state/DELIVERED"),
@@ -71,7 +80,7 @@ export async function readSituation(range: Range, signal: AbortSignal): Promise<
   return {
     from,
     failing: failingOf(failures, lines),
-    others: failures.others.waiting + failures.others.failed,
+    others,
     webhooks: lines,
     ...{ delivered, failed },
   };
@@ -82,9 +91,9 @@ export async function readFailures(query: { from?: string; webhook?: string }, s
   return { ...failures, groups: groupsOf(failures) };
 }
 
-/** By id: in one request, where reading the records of each webhook would take too many; otherwise nothing. */
-export async function readHealth(webhooks: readonly Webhook[], signal: AbortSignal) {
-  const isAsked = webhooks.length > mostCounted;
+/** By id: in one request, where reading the records of each webhook would take too many, or do not tell enough; otherwise nothing. */
+export async function readHealth(webhooks: readonly Webhook[], signal: AbortSignal, isNeeded = false) {
+  const isAsked = isNeeded || webhooks.length > mostCounted;
   const health = isAsked ? await call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }) : [];
   return new Map(health.map((one) => [one.id, one]));
 }

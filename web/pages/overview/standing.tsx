@@ -8,16 +8,13 @@ import { FailingCard } from "./failing-card.tsx";
 import { useHold } from "./hold.ts";
 import { listUrl } from "./list-url.ts";
 import type { Range } from "./range.ts";
-import type { Situation, WebhookLine } from "./situation.ts";
+import type { Situation } from "./situation.ts";
 import { SummarySkeleton } from "./summary.tsx";
 import { useBegun } from "./use-begun.ts";
 import { verdictOf } from "./verdict.ts";
 import { WebhookLines } from "./webhook-lines.tsx";
 
 const mostCards = 6;
-
-/** Of failures in too many ways, the webhook is not known: only one that has taken everything had none of them. */
-const tookAll = ({ all, delivered }: WebhookLine) => all?.isExact && all.n === delivered?.n;
 
 /** Whether it works; then what does not work, and why; then what does, one line each. */
 export function Standing({
@@ -76,7 +73,7 @@ export function Standing({
       {replayed.others}
       <WebhookLines
         lines={webhooks.filter(
-          (line) => line.state !== "disabled" && !troubled.has(line.id) && (others === 0 || tookAll(line)),
+          ({ id, state, hasFailed }) => state !== "disabled" && !troubled.has(id) && hasFailed !== true,
         )}
         from={from}
         range={range}

@@ -7,16 +7,21 @@ import { useStats } from "./over-time.tsx";
 import type { Range } from "./range.ts";
 import type { WebhookLine } from "./situation.ts";
 
-/** The webhooks without failures, as briefly as possible. */
+/** The webhooks without failures, or that are not known to have any, as briefly as possible. */
 export function WebhookLines({ lines, from, range }: { lines: readonly WebhookLine[]; from: string; range: Range }) {
   if (lines.length === 0) return null;
   return (
-    <ul class="well" aria-label="Webhooks without a failure">
-      {lines.map(({ id, name, state, all, delivered }) => (
+    <ul
+      class="well"
+      aria-label={lines.some(({ hasFailed }) => hasFailed === null) ? "Other webhooks" : "Webhooks without a failure"}
+    >
+      {lines.map(({ id, name, state, all, delivered, hasFailed }) => (
         <li key={id}>
-          <span class={`state ${state === "active" ? "delivered" : "waiting"}`}>
-            <Icon name={state === "active" ? "check" : "wait"} />
-          </span>
+          {(state !== "active" || hasFailed === false) && (
+            <span class={`state ${state === "active" ? "delivered" : "waiting"}`}>
+              <Icon name={state === "active" ? "check" : "wait"} />
+            </span>
+          )}
           <a href={`/webhooks/${id}`}>
             <bdi>{showControls(name)}</bdi>
           </a>
