@@ -202,6 +202,22 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     }
   });
 
+  test("goes on counting what waits for a webhook that was disabled, until all of it has ended", async () => {
+    const { page, account } = await open({ size: "desktop", webhook: "/410", name: "Shop" });
+    // As if thousands waited: they still do when the page first looks again.
+    let looks = Number.POSITIVE_INFINITY;
+    await page.route(/\/v1\/tenants\/webhooks\/health/, async (route) => {
+      const response = await route.fetch();
+      const health = (await response.json()) as object[];
+      looks -= 1;
+      await route.fulfill({ response, json: health.map((one) => ({ ...one, ...(looks > 0 && { pending: 100 }) })) });
+    });
+    await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    await seeText(page, "3 failed, 100 waiting");
+    looks = 3;
+    await page.getByText("100 waiting").waitFor({ state: "detached" });
+  });
+
   test("tells two webhooks apart: what waits for which, and which one makes room for the inbox", async () => {
     const { page, account } = await openBusiness();
     await account.setWebhooks(

@@ -20,6 +20,8 @@ const healthEveryMs = 1_000;
 const listEveryMs = 1_000;
 /** Reading it takes several requests. */
 const failingEveryMs = 3_000;
+/** What changes how deliveries went. */
+const deliveryKinds = ["account.changed", "webhook.changed", "delivery.attempted", "deliveries.ended"] as const;
 
 /** Where events go, how well that works, and how a receiver knows that they are genuine. */
 export function WebhooksPage() {
@@ -28,12 +30,8 @@ export function WebhooksPage() {
   const inbox = useLoaded("inbox", (signal) => call<Inbox>("/v1/inbox", { query: { size: 1 }, signal }));
   const failing = useLoaded("failing", readFailing);
   useRefresh(["account.changed", "webhook.changed"], listEveryMs, webhooks.reload);
-  useRefresh(
-    ["account.changed", "webhook.changed", "delivery.attempted", "deliveries.ended"],
-    failingEveryMs,
-    failing.reload,
-  );
-  useRefresh(["account.changed", "delivery.attempted"], healthEveryMs, health.reload);
+  useRefresh(deliveryKinds, failingEveryMs, failing.reload);
+  useRefresh(deliveryKinds, healthEveryMs, health.reload);
 
   // The panel exists only once its data has arrived, which is after the browser has looked for it.
   useEffect(() => {

@@ -15,7 +15,11 @@ export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: stri
   const waiting = useLoaded(webhook.id, (signal) =>
     call<EventPage>("/v1/events/state/PENDING", { query: { webhook: webhook.id, size: 1, payload: false }, signal }),
   );
-  useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], recountEveryMs, waiting.reload);
+  useRefresh(
+    ["event.accepted", "delivery.attempted", "delivery.finished", "deliveries.ended"],
+    recountEveryMs,
+    waiting.reload,
+  );
   const n = waiting.data?.total;
   return (
     <p class={n === 0 ? "notice" : "notice warn"}>

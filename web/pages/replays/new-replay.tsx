@@ -58,7 +58,11 @@ export function NewReplay({
     const body = { kind: settled.kind, ...fieldsOf(settled) };
     return call<Previewed>("/v1/events/replays/preview", { method: "POST", body, signal });
   });
-  useRefresh(settled.kind === "failed" ? ["delivery.finished"] : [], recountEveryMs, preview.reload);
+  useRefresh(
+    settled.kind === "failed" ? ["delivery.finished", "deliveries.ended"] : [],
+    recountEveryMs,
+    preview.reload,
+  );
 
   const webhooks = useLoaded("webhooks", readWebhooks);
   useRefresh(["account.changed"], listEveryMs, webhooks.reload);
