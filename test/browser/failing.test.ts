@@ -166,6 +166,22 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await browser.inspect(page, "overview-long-name");
   });
 
+  test("asks without event types where a webhook's failures are only summed up", async () => {
+    const { page, account, path } = await openShop("desktop");
+    answers.set(path, failing);
+    // As if a hundred groups were larger.
+    await page.route(/\/v1\/failures/, async (route) => {
+      const response = await route.fetch();
+      const report = (await response.json()) as { groups: readonly { answer: string; eventTypes: unknown }[] };
+      const unlisted = report.groups.map(({ answer, eventTypes, ...sum }) => ({ ...sum, groups: 1 }));
+      await route.fulfill({ response, json: { ...report, groups: [], unlisted } });
+    });
+    await account.ingestAll(orders(101));
+    await press(page.getByRole("region", { name: "Shop" }), "Replay 101 with HTTP 404");
+    const dialog = page.getByRole("dialog", { name: "Replay 101 failed events?" });
+    expect(await dialog.locator(".facts").textContent()).toMatch(/^WebhookShopFailed withHTTP 404Acceptedsince /);
+  });
+
   test("asks before it replays more than a hundred events", async () => {
     const { page, account, path } = await openShop("desktop");
     answers.set(path, failing);

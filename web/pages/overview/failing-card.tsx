@@ -101,9 +101,15 @@ const factsOf = (causes: readonly Cause[], from: string): Facts => [
     "Failed with",
     causes.map((cause) => [shortOf(cause), ...cause.answers.slice(0, mostAnswers)].join(", ")).join("; "),
   ],
-  ["Event types", causes.map(typesOf).filter(Boolean).join(" · ") || "no type"],
+  ...typesFact(causes),
   ["Accepted", `since ${since(Date.parse(from), now.value)}`],
 ];
+
+/** None of a cause that the server only sums up: its types are not known. */
+function typesFact(causes: readonly Cause[]): Facts {
+  if (causes.every(({ types }) => types.length === 0)) return [];
+  return [["Event types", causes.map(typesOf).filter(Boolean).join(" · ") || "no type"]];
+}
 
 const shortOf = ({ code, status }: Cause): string =>
   explainFailure({ errorCode: code, statusCode: status }, "Failed").short;
