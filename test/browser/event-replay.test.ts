@@ -153,6 +153,26 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await see(page.getByText("1–4 of 4 deliveries"), page.getByRole("button", { name: "Replay these 4" }));
   });
 
+  test("after a question, too, where an event is listed for two webhooks and another has failed since", async () => {
+    const account = await openShop("Books");
+    const twice = await account.ingest({ answer: 404 });
+    await untilListed(account, "FAILED", 2);
+    await account.setWebhooks({ webhook_url: hook, name: "Shop" });
+    await account.ingest({});
+    const once = await account.ingest({ answer: 404 });
+    await untilListed(account, "FAILED", 3);
+    await untilListed(account, "DELIVERED", 1);
+    const page = await openEvents(account, {}, "?state=failed");
+    await seeIds(page, [once, twice, twice]);
+    receiver.answerAlways(404);
+    await account.post("/v1/events/replays/all", { replayGroupId: "again" });
+    await untilListed(account, "FAILED", 4);
+    receiver.answerAlways(null);
+    await press(page, "Replay these 3");
+    await see(page.getByRole("dialog", { name: "Replay 3 events?" }));
+    expect(await replaysOf(account)).toHaveLength(1);
+  });
+
   test("of one's own account alone: whoever signs in next in the tab sees nothing of the one before", async () => {
     const [before, next] = [await openShop(), await openShop()];
     await before.ingestAll([{ answer: 404 }, { answer: 404 }]);

@@ -11,6 +11,7 @@ import { chipsOf } from "./chips.ts";
 import { type Filter, urlOf } from "./filter.ts";
 import type { Listed } from "./record.ts";
 import {
+  eventsIn,
   includesDelivered,
   type ReplayThese,
   replayTheseOf,
@@ -50,7 +51,8 @@ export function ReplayListed({ filter, listed, webhooks, isTyping }: ReplayListe
 
   /** Asks, too, where more is meant by now than is listed: retries may have failed since. */
   async function askOrStart(chosen: ReplayThese): Promise<void> {
-    const isMore = chosen.by === "selection" && (await preview(chosen)).selected > listed.total;
+    const isMore =
+      chosen.by === "selection" && (await preview(chosen)).selected > (eventsIn(listed, chosen.fields) ?? 0);
     if (isMore) setAsked(chosen);
     else await start(chosen);
   }

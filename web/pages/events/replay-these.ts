@@ -105,8 +105,8 @@ export function replayTheseOf(
     const isWider = mayGoWider && only === undefined;
     // The webhook also gets what failed so for one that is gone, which is not in its list.
     const mayStandIn = "webhook" in fields && ("code" in fields || "status" in fields);
-    const mustAsk =
-      total > mostUnasked || !totalIsExact || !isChoosing(filter) || isAnyErased || isAnyAgain || isWider || mayStandIn;
+    const isUnsure = isAnyErased || isAnyAgain || isWider || mayStandIn || eventsIn(listed, fields) === null;
+    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter) || isUnsure;
     const many = totalIsExact ? "" : "more than ";
     return {
       by: "selection",
@@ -131,6 +131,19 @@ export function replayTheseOf(
   const some = n === onPage ? `the ${n}` : `${n} of the ${onPage}`;
   const text = `Replay ${isAll ? these : `${some} on this page`}${mustAsk ? " …" : ""}`;
   return { by: "page", records, again, text, words: deliveriesInWords(n), mustAsk };
+}
+
+/**
+ * How many events a list is of, which may be fewer than its deliveries: one for each webhook. Null: not known.
+ *
+ * @param webhook the only one that the list is of
+ */
+export function eventsIn(
+  { total, records }: Pick<Listed, "total" | "records">,
+  { webhook }: Readonly<Record<string, string | number>>,
+): number | null {
+  if (total <= records.length) return new Set(records.map(({ eventId }) => eventId)).size;
+  return webhook === undefined ? null : total;
 }
 
 /** The filter of a list, narrowed to what of it is replayed. */

@@ -4,6 +4,7 @@ import type { ListedRecord } from "../../../../web/pages/events/record.ts";
 import {
   againInWords,
   disabledFor,
+  eventsIn,
   replayTheseOf,
   restOf,
   takenBy,
@@ -32,6 +33,20 @@ const records = [record(shop.url), record(shop.url)];
 const listed = { total: 172, totalIsExact: true, readAt: now, held, records };
 const given = (filter: Partial<Filter>) => ({ ...everything, ...filter });
 
+test.each([
+  [
+    "each of them, on one page",
+    { total: 2, records: [record("a", "FAILED", "e1"), record("a", "FAILED", "e2")] },
+    {},
+    2,
+  ],
+  ["one for two webhooks once", { total: 2, records: [record("a"), record("b")] }, {}, 1],
+  ["as many as its deliveries, if they are of one webhook", listed, { webhook: shop.id }, 172],
+  ["nobody knows how many, if they may be of several", listed, {}, null],
+])("the events of a list are %s", (_, of, fields, events) => {
+  expect(eventsIn(of, fields)).toBe(events);
+});
+
 describe("a list is replayed by what selects the same", () => {
   test.each<[Partial<Filter>, string, Record<string, unknown>]>([
     [{}, "all", { to: held }],
@@ -57,7 +72,8 @@ describe("a list is replayed by what selects the same", () => {
     [{ total: 101 }, "Replay these 101 …", true],
     [{ total: 10_000, totalIsExact: false }, "Replay these more than 10\u202f000 …", true],
   ])("%j: %s", (of, text, mustAsk) => {
-    const these = replayTheseOf(given({ state: "failed", type: "order.paid" }), { ...listed, ...of }, [shop]);
+    const filter = given({ state: "failed", type: "order.paid", webhook: shop.id });
+    const these = replayTheseOf(filter, { ...listed, ...of }, [shop]);
     expect(these).toMatchObject({ text, mustAsk });
   });
 
@@ -70,7 +86,19 @@ describe("a list is replayed by what selects the same", () => {
       true,
     ],
     ["where other pages may have what was acknowledged", { type: "order.paid" }, { total: 60 }, true],
-    ["for a reason, which only failures have", { status: "404" }, { total: 60 }, false],
+    [
+      "for a reason, which only failures have",
+      { status: "404" },
+      { total: 2, records: [record(shop.url), record(shop.url, "DELIVERED")] },
+      false,
+    ],
+    ["where other pages may list an event again", { state: "failed", type: "order.paid" }, { total: 60 }, true],
+    [
+      "for one webhook, of whose events each is listed once",
+      { state: "failed", webhook: shop.id },
+      { total: 60 },
+      false,
+    ],
   ])("a question is asked %s: %j", (_, filter, of, mustAsk) => {
     expect(replayTheseOf(given(filter), { ...listed, ...of }, [shop])).toMatchObject({ mustAsk });
   });
