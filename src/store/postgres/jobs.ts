@@ -44,6 +44,7 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
   const wakes = new Map<Job, () => void>();
   const toWake = new Set<Job>();
   let cancelWake = () => {};
+  let isClosed = false;
   let seeking: Promise<void> | null = null;
   let hasRows = false;
 
@@ -104,7 +105,8 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
 
     wake(job) {
       toWake.add(job);
-      if (toWake.size > 1) return;
+      // What other nodes are not told any more, their heartbeats find.
+      if (toWake.size > 1 || isClosed) return;
       cancelWake = clock.after(wakePauseMs, () => {
         const payload = [...toWake].join(",");
         toWake.clear();
@@ -113,6 +115,7 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
     },
 
     async close() {
+      isClosed = true;
       cancelWake();
       await seeking;
     },

@@ -128,6 +128,17 @@ describeWithPostgres("jobs of several nodes", () => {
     expect(failures).toHaveLength(1);
   });
 
+  test("wake nobody any more once they are closed", async () => {
+    const pool = await open();
+    const { jobs, time, failures } = await worker(pool);
+    await jobs.close();
+    jobs.wake("biller");
+    await pool.close();
+    time.advance(1_000);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(failures).toEqual([]);
+  });
+
   test("wake at each look, for what nobody has heard of", async () => {
     const { jobs } = await worker(await open());
     const woken: Job[] = [];
