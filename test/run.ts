@@ -110,7 +110,7 @@ const testOverPostgres = (leftOut: readonly string[]) =>
   stage("postgres", () =>
     withDatabase((env) =>
       runTests([apiTests, ...leftOut.map((name) => `--path-ignore-patterns=${apiTests}/${name}.test.ts`)], {
-        env: { ...env, [backendVariable]: "postgres" },
+        env: { ...shortLived, ...env, [backendVariable]: "postgres" },
         options: oneAfterAnother,
       }),
     ),
@@ -127,7 +127,7 @@ async function runInTurn(): Promise<Outcome[]> {
         inFastFolder((folder) =>
           runTests(
             [browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`),
-            { env: { ...env, ...folder }, options: oneAfterAnother },
+            { env: { ...shortLived, ...env, ...folder }, options: oneAfterAnother },
           ),
         ),
       ),
@@ -144,7 +144,7 @@ async function runInTurn(): Promise<Outcome[]> {
       runTests([crashTests], { env: { [executableVariable]: executable }, options: besideEachOther }),
     ),
   );
-  outcomes.push(await stage("browser", () => runTests([browserTests], { options: oneAfterAnother })));
+  outcomes.push(await stage("browser", () => runTests([browserTests], { env: shortLived, options: oneAfterAnother })));
   return outcomes;
 }
 
@@ -276,6 +276,12 @@ async function raceBillers(): Promise<Outcome> {
   );
   return succeeded ? { ...clean, told: [`        ${text}`], passed: 1 } : failure(text);
 }
+
+/**
+ * Few tests run long enough to earn back what the last tier of compilation takes: a tenth of the processor's time. Not where the
+ * executable is killed: it would inherit that.
+ */
+const shortLived = { BUN_JSC_useFTLJIT: "0" };
 
 /** Of a test, however busy the machine is. */
 const timeout = "--timeout=120000";
