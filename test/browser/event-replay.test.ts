@@ -1,4 +1,5 @@
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
+import { until } from "../support/api-server.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { choose, eventLists, focused, openFilters, row, search, see, seeIds } from "./event-list.ts";
 import { startExecutable } from "./executable.ts";
@@ -12,6 +13,9 @@ const openEvents = eventLists(browser, server.url);
 const receiver = startObedientReceiver();
 const hook = `${receiver.url}/orders`;
 const other = `${receiver.url}/books`;
+
+// What one test has it answer must not be what the others wait for.
+afterEach(() => receiver.answerAlways(null));
 
 describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
   test.each(["desktop", "phone"] as const)("exactly, with its progress and its events, on a %s", async (size) => {
@@ -237,6 +241,8 @@ async function openShop(second?: string): Promise<Account> {
 const replaysOf = async (account: Account) => (await account.get<{ replays: object[] }>("/v1/events/replays")).replays;
 
 /** The receiver has them before they are settled. */
-async function untilListed(account: Account, state: string, n: number): Promise<void> {
-  while ((await account.get<{ total: number }>(`/v1/events/state/${state}?size=1`)).total < n);
-}
+const untilListed = (account: Account, state: string, n: number) =>
+  until(
+    () => account.get<{ total: number }>(`/v1/events/state/${state}?size=1`),
+    ({ total }) => total >= n,
+  );
