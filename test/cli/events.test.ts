@@ -127,6 +127,21 @@ describe("events list", () => {
     },
   );
 
+  test("that is empty is shown even if nobody can say why", async () => {
+    const refusing = Bun.serve({
+      port: 0,
+      fetch(request) {
+        const { pathname, search } = new URL(request.url);
+        if (pathname === "/v1/tenants/webhooks") return Response.json({ message: "Not now." }, { status: 403 });
+        return fetch(`${app.url}${pathname}${search}`, { method: request.method, headers: request.headers });
+      },
+    });
+    const words = ["events", "list", "--webhook", "wh_none"];
+    const { ended, out, err } = type(refusing.url.origin, account, words);
+    expect({ code: await ended, out, err }).toEqual({ code: 0, out: ["No records match."], err: [] });
+    await refusing.stop(true);
+  });
+
   test("of failed ones that is empty says where those are that will be retried", async () => {
     const waiting = await app.account();
     const hook = hooks.hook(503);

@@ -14,6 +14,7 @@ import {
   readFilters,
   spellFilters,
 } from "../client/filters.ts";
+import { ifFound } from "../client/if-found.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
 import { hintAtWebhook, resolveWebhook } from "../client/webhook.ts";
 import { type Command, jsonFlag } from "../command.ts";
@@ -72,7 +73,7 @@ ${signInDetails}`,
           const isRetried = state === "FAILED" && mayWait(filtering);
           const hint =
             hintAtPattern(filtering) ??
-            (await hintAtWebhook(filtering, account)) ??
+            (await ifFound(hintAtWebhook(filtering, account))) ??
             (isRetried ? hintAtRetries(given) : null);
           if (hint !== null) io.err(hint);
         }

@@ -2,6 +2,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Account } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
 import type { Call } from "../client/call.ts";
+import { ifFound } from "../client/if-found.ts";
 import { pause } from "../client/patience.ts";
 import type { Reply } from "../client/server.ts";
 import { idInPath } from "../id-in-path.ts";
@@ -9,7 +10,7 @@ import { Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createStyle } from "../style.ts";
 import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf, waitingOf } from "./progress.ts";
-import { explainSkipped, ifFound, waitingHints } from "./reach.ts";
+import { explainSkipped, waitingHints } from "./reach.ts";
 
 const firstPauseMs = 200;
 const longestPauseMs = 2_000;

@@ -6,7 +6,6 @@ import type { Filtering } from "../client/filters.ts";
 import { readWebhookSettings, stateHint, type WebhookRow } from "../client/webhook.ts";
 import type { EventPage, EventRow } from "../events/api.ts";
 import { idInPath } from "../id-in-path.ts";
-import { Interrupted } from "../interrupted.ts";
 import { plainText } from "../table.ts";
 import { type ReplayRow, waitingOf } from "./progress.ts";
 
@@ -44,16 +43,6 @@ async function readRecords(state: string | null, filters: Filtering, size: numbe
   const list = await read(`/v1/events${state === null ? "" : `/state/${state}`}?${query}`, account);
   const { events, total, totalIsExact = true } = list as EventPage;
   return { records: events, areAll: totalIsExact && events.length === total };
-}
-
-/** Null if the look-up fails: a hint must not keep anyone from the result that it goes with. @throws Interrupted */
-export async function ifFound<Hint>(lookUp: Promise<Hint>): Promise<Hint | null> {
-  try {
-    return await lookUp;
-  } catch (error) {
-    if (error instanceof Interrupted) throw error;
-    return null;
-  }
 }
 
 const isNamed = ({ id, url }: WebhookRow, { webhook }: Filtering) => webhook === id || webhook === url;

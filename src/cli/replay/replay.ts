@@ -2,6 +2,7 @@ import { systemClock } from "../../lib/clock.ts";
 import type { Flag } from "../arguments.ts";
 import { type Account, withAccount } from "../client/account.ts";
 import { refusalOf } from "../client/answer.ts";
+import { ifFound } from "../client/if-found.ts";
 import { clientFlags, signInDetails } from "../client/sign-in.ts";
 import { type Command, jsonFlag } from "../command.ts";
 import { counted } from "../count.ts";
@@ -11,7 +12,7 @@ import { formatPairs, formatTable, plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
 import { cancelReplay, followReplay, readReplay } from "./follow.ts";
 import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
-import { explainSkipped, ifFound, waitingHints } from "./reach.ts";
+import { explainSkipped, waitingHints } from "./reach.ts";
 import { bulkFlags, readStartOptions, replay, type Selection, singleFlags } from "./start.ts";
 
 /** `postrider replay …`: delivers stored events again, and shows what has become of replays. */

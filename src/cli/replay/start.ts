@@ -13,6 +13,7 @@ import {
   replayFilters,
   spellFilters,
 } from "../client/filters.ts";
+import { ifFound } from "../client/if-found.ts";
 import type { Reply } from "../client/server.ts";
 import { resolveWebhook } from "../client/webhook.ts";
 import { jsonFlag } from "../command.ts";
@@ -23,7 +24,7 @@ import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
 import { followReplay, readReplay } from "./follow.ts";
-import { ifFound, reachHints } from "./reach.ts";
+import { reachHints } from "./reach.ts";
 
 /** What to replay: the API's kind, and the fields that go with it, including filters. */
 export interface Selection {
