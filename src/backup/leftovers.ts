@@ -30,12 +30,12 @@ export async function removeLeftBy(pid: number, folder: string): Promise<void> {
  * by the disk's own timestamps. What is another user's stays.
  */
 export async function removeStale(folder: string, own: string, names: RegExp): Promise<void> {
-  const writtenAt = async (path: string) => (await stat(path)).mtimeMs;
+  const { mtimeMs: now } = await stat(own);
   // A user may write in a folder without being allowed to list it.
   const found = await readdir(folder).catch(() => []);
   for (const path of found.filter((name) => names.test(name)).map((name) => join(folder, name))) {
     try {
-      if ((await writtenAt(own)) - (await writtenAt(path)) > staleMs) await rm(path, { recursive: true, force: true });
+      if (now - (await stat(path)).mtimeMs > staleMs) await rm(path, { recursive: true, force: true });
     } catch {
       // Not ours to remove, or gone meanwhile.
     }
