@@ -1,8 +1,13 @@
 import type { DeliveryState } from "./delivery.ts";
+import { isPlain } from "./event-types.ts";
 import type { WebhookSettings } from "./webhook.ts";
 
 /** Rules, section 6; in UTF-16 code units. */
 export const maxOrderingKeyLength = 255;
+
+/** Whether an event may have this ordering key. */
+export const isOrderingKey = (text: string): boolean =>
+  text.length > 0 && text.length <= maxOrderingKeyLength && isPlain(text);
 
 /**
  * How deliveries to an ordered webhook wait for each other (rules, section 14). Those with one ordering key form a line, in

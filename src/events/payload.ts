@@ -15,8 +15,8 @@
  */
 
 import { invalidBody, invalidField } from "../domain/errors.ts";
-import { isEventType, isPlain, isReserved, maxEventTypeLength } from "../domain/event-types.ts";
-import { maxOrderingKeyLength } from "../domain/order.ts";
+import { isEventType, isReserved, maxEventTypeLength } from "../domain/event-types.ts";
+import { isOrderingKey, maxOrderingKeyLength } from "../domain/order.ts";
 
 /** An event of an ingestion body. */
 export interface IncomingEvent {
@@ -192,7 +192,7 @@ function eventTypeIn(bytes: Uint8Array, value: number, end: number, index: numbe
 function orderingKeyIn(bytes: Uint8Array, value: number, end: number, index: number): string | null {
   if (isNull(bytes, value, end)) return null;
   const text = textAt(bytes, value);
-  if (text !== null && text.length > 0 && text.length <= maxOrderingKeyLength && isPlain(text)) return text;
+  if (text !== null && isOrderingKey(text)) return text;
   throw invalidField(
     fieldOf("ordering_key", index),
     `must be a string of 1 to ${maxOrderingKeyLength} characters without control characters, or null`,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { batchBody, batchBytes, eventBody, longestPayload } from "../../src/cli/send/bodies.ts";
+import { createBodies } from "../../src/cli/send/bodies.ts";
 import { createLineSplitter, isBlank } from "../../src/cli/send/lines.ts";
 import { maxBatchBytes } from "../../src/events/ingest-routes.ts";
 import { sliceBatch, sliceEvent } from "../../src/events/payload.ts";
@@ -56,7 +56,11 @@ describe("a line splitter", () => {
   });
 });
 
-describe("bodies", () => {
+describe.each([
+  ["bodies", { eventType: null, orderingKey: null }],
+  ["bodies with a type and an ordering key", { eventType: 'a "type" of é', orderingKey: "customer-42" }],
+])("%s", (_name, beside) => {
+  const bodies = createBodies(beside);
   const payloads = fc.array(
     fc.json().map((json) => bytes(`{"a": ${json}}`)),
     { minLength: 1, maxLength: 20 },
@@ -65,25 +69,25 @@ describe("bodies", () => {
   test("hold the very bytes, and have the length that was reckoned", () => {
     fc.assert(
       fc.property(payloads, (all) => {
-        const body = batchBody(all);
-        expect(sliceBatch(body).map(({ payload }) => utf8.decode(payload))).toEqual(
-          all.map((payload) => utf8.decode(payload)),
+        const body = bodies.batch(all);
+        expect(sliceBatch(body).map(({ payload, ...rest }) => [utf8.decode(payload), rest])).toEqual(
+          all.map((payload) => [utf8.decode(payload), { type: beside.eventType, orderingKey: beside.orderingKey }]),
         );
         // A comma more is reckoned than is needed.
         expect(
-          batchBytes(
+          bodies.batchBytes(
             all.length,
             all.reduce((sum, { length }) => sum + length, 0),
           ),
         ).toBe(body.length + 1);
-        expect(utf8.decode(sliceEvent(eventBody(all[0] ?? bytes("{}"))).payload)).toBe(utf8.decode(all[0]));
+        expect(utf8.decode(sliceEvent(bodies.event(all[0] ?? bytes("{}"))).payload)).toBe(utf8.decode(all[0]));
       }),
     );
   });
 
   test("the longest payload fits into a batch", () => {
-    const payload = bytes(`{"a":"${"x".repeat(longestPayload - 8)}"}`);
-    expect(payload).toHaveLength(longestPayload);
-    expect(batchBody([payload]).length).toBeLessThanOrEqual(maxBatchBytes);
+    const payload = bytes(`{"a":"${"x".repeat(bodies.longestPayload - 8)}"}`);
+    expect(payload).toHaveLength(bodies.longestPayload);
+    expect(bodies.batch([payload]).length).toBeLessThanOrEqual(maxBatchBytes);
   });
 });

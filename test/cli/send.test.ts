@@ -111,6 +111,26 @@ describe("one event", () => {
     expect(await payloadOf(out[0] ?? "")).toBe(odd);
   });
 
+  test("with a type and an ordering key of its own", async () => {
+    const { code, out } = await send(['{"type":"other"}', "--type", "order.paid", "--ordering-key", 'customer "42"']);
+    expect(code).toBe(0);
+    const { body } = await account.get(`/v1/events/${out[0]}`);
+    expect(body).toMatchObject([{ eventType: "order.paid", orderingKey: 'customer "42"' }]);
+  });
+
+  test.each([
+    ["--type", "", "--type must be 1 to 200 characters without control characters. Try: --type order.paid"],
+    ["--type", "a\tb", "--type must be 1 to 200 characters without control characters. Try: --type order.paid"],
+    ["--type", "postrider.x", '--type must not begin with "postrider.". Try: --type order.paid'],
+    [
+      "--ordering-key",
+      "k".repeat(256),
+      "--ordering-key must be 1 to 255 characters without control characters. Try: --ordering-key customer-42",
+    ],
+  ])("%s %p is refused before anybody is asked", async (flag, value, message) => {
+    expect(await refusal(["{}", flag, value])).toEqual({ code: 2, out: [], err: [`postrider: ${message}`] });
+  });
+
   test("--json prints the answer as it came", async () => {
     const answer = '{"status":"accepted",  "eventId":"evt_1"}';
     const server = await receivedBy(() => new Response(answer, { status: 202 }));
@@ -311,6 +331,18 @@ describe("lines", () => {
       '{"n":3}',
       '{"n":2,"é":"ü"}',
       '{"n": 1.0}',
+    ]);
+  });
+
+  test("all get the type and the ordering key that were given", async () => {
+    const { code, out } = await send(["--type", "order.paid", "--ordering-key", "k", "--json"], {
+      input: pieces('{"n":1}\n{"n":2,"type":"other"}\n'),
+    });
+    expect(code).toBe(0);
+    const events = await Promise.all(out.map((line) => account.get(`/v1/events/${JSON.parse(line).eventId}`)));
+    expect(events.map(({ body: [record] }) => [record.eventType, record.orderingKey])).toEqual([
+      ["order.paid", "k"],
+      ["order.paid", "k"],
     ]);
   });
 

@@ -1,4 +1,4 @@
-import { batchBody } from "./bodies.ts";
+import type { Bodies } from "./bodies.ts";
 import type { Line } from "./lines.ts";
 import type { Post } from "./poster.ts";
 import type { Tally } from "./tally.ts";
@@ -9,6 +9,7 @@ export type GoodLine = Line & { readonly bytes: Uint8Array };
 export interface BatchSenderDeps {
   post: Post;
   tally: Tally;
+  bodies: Bodies;
   concurrency: number;
   /** Whether a line that is refused halts the sender. */
   strict: boolean;
@@ -29,7 +30,7 @@ export interface BatchSender {
  * Sends batches, a few at a time. A batch is accepted whole or not at all, so one that the server refuses is halved until the
  * offending line is found.
  */
-export function createBatchSender({ post, tally, concurrency, strict }: BatchSenderDeps): BatchSender {
+export function createBatchSender({ post, tally, bodies, concurrency, strict }: BatchSenderDeps): BatchSender {
   const underWay = new Set<Promise<void>>();
   const { promise: halted, resolve: halt } = Promise.withResolvers<string>();
   let reason: string | null = null;
@@ -41,7 +42,7 @@ export function createBatchSender({ post, tally, concurrency, strict }: BatchSen
 
   async function sendNow(lines: readonly GoodLine[]): Promise<void> {
     if (reason !== null) return tally.notSent(lines, reason, false);
-    const outcome = await post("/v1/ingest/batch", batchBody(lines.map(({ bytes }) => bytes)));
+    const outcome = await post("/v1/ingest/batch", bodies.batch(lines.map(({ bytes }) => bytes)));
     if (outcome.kind === "accepted") return tally.accepted(lines, idsIn(outcome.reply.json));
     if (outcome.kind === "stopped") {
       haltFor(outcome.message);

@@ -1,11 +1,14 @@
 import { readFileSync } from "node:fs";
 import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
 import { StartupError, UsageError } from "../../domain/errors.ts";
+import { isEventType, isReserved, maxEventTypeLength } from "../../domain/event-types.ts";
+import { isOrderingKey, maxOrderingKeyLength } from "../../domain/order.ts";
 import { parseDuration, unitMs } from "../../lib/duration.ts";
 import type { Flag } from "../arguments.ts";
 import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";
 import type { Io } from "../io.ts";
+import { type Bodies, createBodies } from "./bodies.ts";
 
 export interface SendOptions {
   readonly what:
@@ -13,6 +16,7 @@ export interface SendOptions {
     | { readonly kind: "lines"; readonly input: AsyncIterable<Uint8Array> };
   /** What to try when it is not an event. */
   readonly remedy: string;
+  readonly bodies: Bodies;
   readonly json: boolean;
   readonly strict: boolean;
   /** How long a request is repeated, counted from its first failure. */
@@ -30,6 +34,16 @@ const mostConcurrent = 16;
 
 export const sendFlags: readonly Flag[] = [
   { name: "--file", value: "FILE", doc: "Send the contents of the file as one event." },
+  {
+    name: "--type",
+    value: "TYPE",
+    doc: "Type of every event, such as order.paid (default: the payload's own event_type or type).",
+  },
+  {
+    name: "--ordering-key",
+    value: "KEY",
+    doc: "Ordered webhooks get events with the same key one after the other.",
+  },
   {
     ...jsonFlag,
     doc: "Print the server's response instead of the event's id; for lines, one JSON object each.",
@@ -63,12 +77,30 @@ export function readSendOptions(
   return {
     what: readWhat(operands, file, io),
     remedy: file === undefined ? example : `postrider send < ${file}, if each of its lines is an event`,
+    bodies: readBodies(flags),
     json: flags.has("--json"),
     strict: flags.has("--strict"),
     retryForMs: readRetryFor(flags.get("--retry-for") ?? defaultRetryFor),
     concurrency: readConcurrency(flags.get("--concurrency")),
   };
 }
+
+/** Judged by the server's own rules, before it is asked. */
+function readBodies(flags: ReadonlyMap<string, string>): Bodies {
+  const eventType = flags.get("--type") ?? null;
+  const orderingKey = flags.get("--ordering-key") ?? null;
+  if (eventType !== null && !isEventType(eventType)) throw notWithin("--type", maxEventTypeLength, "order.paid");
+  if (eventType !== null && isReserved(eventType)) {
+    throw new UsageError('--type must not begin with "postrider.". Try: --type order.paid');
+  }
+  if (orderingKey !== null && !isOrderingKey(orderingKey)) {
+    throw notWithin("--ordering-key", maxOrderingKeyLength, "customer-42");
+  }
+  return createBodies({ eventType, orderingKey });
+}
+
+const notWithin = (flag: string, longest: number, sample: string) =>
+  new UsageError(`${flag} must be 1 to ${longest} characters without control characters. Try: ${flag} ${sample}`);
 
 function readWhat(operands: readonly string[], file: string | undefined, io: Pick<Io, "input">): SendOptions["what"] {
   const [text, ...more] = operands;

@@ -2,7 +2,7 @@ import { maxBatchBytes } from "../../events/ingest-routes.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import type { BatchSender, GoodLine } from "./batch-sender.ts";
-import { batchBytes, longestPayload, mostInBatch } from "./bodies.ts";
+import { type Bodies, mostInBatch } from "./bodies.ts";
 import { faultOf } from "./fault.ts";
 import { createLineSplitter, isBlank, type Line } from "./lines.ts";
 import type { Tally } from "./tally.ts";
@@ -11,6 +11,7 @@ export interface SendLinesDeps {
   input: AsyncIterable<Uint8Array>;
   sender: BatchSender;
   tally: Tally;
+  bodies: Bodies;
   clock: Clock;
   strict: boolean;
   /** Ends the reading; what has been read is still sent. */
@@ -31,8 +32,16 @@ const lingerMs = 200;
  * Sends each line as an event, in batches. Lines are judged here first, by the server's own rules, because a line that is not
  * an event would spoil its batch. Reading waits for room, so that a fast input does not fill memory.
  */
-export async function sendLines({ input, sender, tally, clock, strict, signal }: SendLinesDeps): Promise<ReadThrough> {
-  const splitter = createLineSplitter(longestPayload);
+export async function sendLines({
+  input,
+  sender,
+  tally,
+  bodies,
+  clock,
+  strict,
+  signal,
+}: SendLinesDeps): Promise<ReadThrough> {
+  const splitter = createLineSplitter(bodies.longestPayload);
   const pieces = input[Symbol.asyncIterator]();
   const events = createEventQueue();
   let batch: GoodLine[] = [];
@@ -83,14 +92,14 @@ export async function sendLines({ input, sender, tally, clock, strict, signal }:
   }
 
   async function take(line: Line): Promise<void> {
-    const fault = faultOf(line);
+    const fault = faultOf(line, bodies.longestPayload);
     if (fault !== null) {
       tally.refused(line, fault);
       if (strict) stopped = `Line ${line.number} is not an event, and --strict stops at the first such line.`;
       return;
     }
     const good = line as GoodLine;
-    if (batchBytes(batch.length + 1, payloadBytes + good.bytes.length) > maxBatchBytes) await sendBatch();
+    if (bodies.batchBytes(batch.length + 1, payloadBytes + good.bytes.length) > maxBatchBytes) await sendBatch();
     batch.push(good);
     payloadBytes += good.bytes.length;
     cancelLinger ??= clock.after(lingerMs, () => events.push({ kind: "linger is over" }));

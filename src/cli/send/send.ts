@@ -12,7 +12,6 @@ import { abortOnSignal, Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { fetchKey, readKeySource } from "./api-key.ts";
 import { createBatchSender } from "./batch-sender.ts";
-import { eventBody } from "./bodies.ts";
 import { faultOf } from "./fault.ts";
 import { readSendOptions, type SendOptions, sendFlags } from "./options.ts";
 import { createPoster, type Post } from "./poster.ts";
@@ -44,9 +43,9 @@ ${signInDetails}`,
 }
 
 async function send(options: SendOptions, config: ClientConfig, io: Io, clock: Clock): Promise<number> {
-  const { what, retryForMs } = options;
+  const { what, bodies, retryForMs } = options;
   // Checked before anyone is asked for a key.
-  const fault = what.kind === "event" ? faultOf(what) : null;
+  const fault = what.kind === "event" ? faultOf(what, bodies.longestPayload) : null;
   if (fault !== null) throw new StartupError(`${fault} Try: ${options.remedy}`);
   warnOfPlainHttp(config.url, io);
   const keySource = await readKeySource(config, io);
@@ -72,7 +71,7 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
   }
 
   async function sendEvent(bytes: Uint8Array, post: Post): Promise<number> {
-    const outcome = await post("/v1/ingest", eventBody(bytes));
+    const outcome = await post("/v1/ingest", bodies.event(bytes));
     if (outcome.kind === "accepted") {
       const { text, json } = outcome.reply;
       io.out(options.json ? text : (textIn(json, "eventId") ?? text));
