@@ -334,7 +334,7 @@ export function createBiller(deps: BillerDeps): Biller {
    * payment is stored: a callback that comes meanwhile keeps the look-up that it asks for.
    */
   async function giveUp(books: Books, { key, chargeKey }: CardVerification): Promise<number | undefined> {
-    const forgotten = await earlierLife.paidPage(books.account, true);
+    const forgotten = await earlierLife.paidPage(books.account, { beforeErasing: true });
     if (forgotten.kind === "unknown") return whenItAnswers(forgotten);
     if (forgotten.reference !== null && books.tenant) return saveCardOf(books.tenant, forgotten.reference);
     const page = books.charges.find((charge) => charge.key === chargeKey);

@@ -16,8 +16,10 @@ const accountsInOneGo = 100;
 
 /**
  * Stands in for the biller where nobody pays: what a deleted account leaves is erased all the same, without a last charge. Where
- * another server of the database bills, that one is told instead. No processor is asked, so our own copy of a card is all that goes, and a charge whose outcome is unknown stays as it is, with its
- * reference: once there is a biller again, it is looked up, and given back if it was paid.
+ * another server of the database bills, that one is told instead.
+ *
+ * No processor is asked, so our own copy of a card is all that goes, and a charge whose outcome is unknown stays as it is, with
+ * its reference: once there is a biller again, it is looked up, and given back if it was paid.
  */
 export function createBookCloser({ store, jobs, clock, log }: BookCloserDeps): Loop {
   async function close(accountKey: number): Promise<void> {

@@ -41,11 +41,11 @@ export interface EarlierLife {
   numberOf(referenceOf: (nth: number) => string): Promise<Numbered | Unknown>;
   /**
    * The reference of a paid page that is missing from the books.
-   * @param isLast the account is erased otherwise: looks further, for some ten more look-ups
+   * @param beforeErasing without one, the account is erased for good: look further, with some ten more look-ups
    */
   paidPage(
     account: BillingAccount,
-    isLast?: boolean,
+    { beforeErasing }?: { beforeErasing?: boolean },
   ): Promise<{ readonly kind: "page"; readonly reference: string | null } | Unknown>;
   /**
    * Before an invoice is made, adopts into the books the charges already made for its days: what they paid is credited.
@@ -135,8 +135,8 @@ export function createEarlierLife({ store, clock, log, processor, references }: 
       return { kind: "number", nth: found?.nth ?? sought.free, isKnown: found !== undefined };
     },
 
-    async paidPage(account, isLast = false) {
-      const gap = isLast ? gapBeforeErasing : gapOfPages;
+    async paidPage(account, { beforeErasing = false } = {}) {
+      const gap = beforeErasing ? gapBeforeErasing : gapOfPages;
       const sought = await seek((nth) => references.page(account.id, nth), gap);
       if (sought.kind === "unknown") return sought;
       const paid = sought.known.find(({ state }) => state.kind === "succeeded");

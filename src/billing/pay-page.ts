@@ -5,10 +5,11 @@ import type { Limiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Books } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
-import { type Charging, type Outcome, processorId, watchedFrom } from "./charging.ts";
+import { type Charging, processorId, watchedFrom } from "./charging.ts";
+import { isUnmade, nextPageStep, type PageAnswer, pageRestMs } from "./page-step.ts";
 import type { PaymentProcessor } from "./processor.ts";
 import type { References } from "./references.ts";
-import { nextLookUpAt, pageLifetimeMs, pagePauseMs, verificationKobo } from "./terms.ts";
+import { nextLookUpAt, pagePauseMs, verificationKobo } from "./terms.ts";
 
 /** What a visitor of a `payment_url` gets. */
 export type PayPage =
@@ -66,37 +67,25 @@ export function createPayPage(deps: PayPageDeps) {
     const page = books.charges.find(({ key }) => key === verification.chargeKey);
     // A page made by another processor is gone with it.
     if (!page || page.processor !== processorId(processor)) return newPage(verification, tenant.email, null);
-    const word = await ask(books, page);
-    // The charge has just ended: the address now leads past it, or is used up itself.
-    if (word === "paid" || word === "failed" || word === "unacceptable") return show(token);
-    // The bank's page lives as long as its charge waits, and nothing takes its place meanwhile.
-    if (page.kind !== "verification" && page.pageUrl !== null) return { kind: "go", url: page.pageUrl };
-    if (page.pageUrl !== null && word !== "not_found") {
-      // An old page may have just been paid; it stays unless the processor says that it has not been.
-      const isYoung = clock.now() - watchedFrom(page) < pageLifetimeMs;
-      if (isYoung || word === "not_asked" || word === "unknown") return { kind: "go", url: page.pageUrl };
+    const answer = await ask(books, page);
+    const step = nextPageStep(page, answer, clock.now() - watchedFrom(page));
+    switch (step.kind) {
+      case "look_again":
+        return show(token);
+      case "wait":
+        return unavailableFor(step.ms);
+      case "make":
+        return newPage(verification, tenant.email, step.under === "this" ? page : null);
+      default:
+        return step;
     }
-    const pauseMs = pauseOf(page);
-    // Nobody has visited a page that was never made: its reason is the processor's for not making it.
-    if (pauseMs > 0 && page.pageUrl === null && page.reason !== null) return { kind: "email_refused" };
-    if (pauseMs > 0) return unavailableFor(pauseMs);
-    if (page.pageUrl !== null) return newPage(verification, tenant.email, null);
-    if (isFree(page) || word === "not_found") return newPage(verification, tenant.email, page);
-    // It may have been made: that is found out first, lest every visit during an outage use up a reference.
-    if (word === "unknown" || word === "not_asked") return unavailableFor(pagePauseMs);
-    return newPage(verification, tenant.email, null);
-  }
-
-  /** How long no other page is asked for; 0 also where the clock was set back since. */
-  function pauseOf(page: Charge): number {
-    const age = clock.now() - watchedFrom(page);
-    return age < 0 ? 0 : Math.max(0, pagePauseMs - age);
   }
 
   /** What the processor says about the charge behind a page; this finds payments that nobody has told us about. */
-  async function ask(books: Books, page: Charge): Promise<Outcome["kind"] | "not_asked"> {
+  async function ask(books: Books, page: Charge): Promise<PageAnswer> {
     // Nobody can have paid within moments of the page being made, or a page that was never made.
-    if (pauseOf(page) > 0 || isFree(page) || !lookUps.take(page.reference).ok) return "not_asked";
+    const isResting = pageRestMs(clock.now() - watchedFrom(page)) > 0;
+    if (isResting || isUnmade(page) || !lookUps.take(page.reference).ok) return "not_asked";
     return (await charging.settle(books, page)).kind;
   }
 
@@ -167,9 +156,5 @@ export function createPayPage(deps: PayPageDeps) {
     return references.page(accountId, nth);
   }
 }
-
-/** The processor has refused to make the page, or does not have it long after it was asked: there is nothing to look up. */
-const isFree = ({ kind, pageUrl, lookUpAt }: Charge): boolean =>
-  kind === "verification" && pageUrl === null && lookUpAt === null;
 
 const unavailableFor = (ms: number): PayPage => ({ kind: "unavailable", retryAfterSeconds: Math.ceil(ms / 1000) });
