@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { generateIdentity, identityToRecipient } from "age-encryption";
 import { type Answer, call } from "../../src/cli/http-client.ts";
 import { type Image, layOutImage } from "./image.ts";
 
@@ -134,6 +135,28 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     expectThat(code === 0, "SIGTERM ends it with 0", { code });
     const after = await run("tenant list");
     expectThat(after.code === 1 && after.err.includes("No server is running"), "then no server is found", after);
+  },
+
+  async "what is loaded on demand, each a file of its own inside the executable"({ folder, start, run }) {
+    const identity = await generateIdentity();
+    writeFileSync(join(folder, "identity"), identity);
+    const env = {
+      POSTRIDER_BACKUP_AGE_RECIPIENT: await identityToRecipient(identity),
+      // Nothing listens there.
+      POSTRIDER_SMTP_URL: "smtp://127.0.0.1:1",
+      POSTRIDER_MAIL_FROM: "postrider@example.com",
+    };
+    const server = await startServer((words) => start(words, env));
+    expectStatus(await call(`${server.url}/openapi.json`), 200, "GET /openapi.json");
+    const mail = await run("mail test ada@example.com", env);
+    expectThat(mail.code === 1 && mail.err.includes("ECONNREFUSED"), "it tries to send a mail", mail);
+    const backup = await run("backup backup.age", env);
+    const verified = await run("backup verify backup.age --identity identity", env);
+    expectThat(backup.code === 0 && verified.code === 0, "its encrypted backup is whole", { backup, verified });
+    server.child.kill("SIGTERM");
+    await server.child.exited;
+    const shared = await run("doctor", { POSTRIDER_DATABASE_URL: "postgres://postrider@127.0.0.1:1/none" });
+    expectThat(shared.out.includes("nothing listens there"), "it looks for a PostgreSQL", shared);
   },
 
   async "send and listen"({ start, run }) {
