@@ -18,6 +18,8 @@ export type StreamKind =
   | "replay.progressed"
   | "webhook.changed"
   | "account.changed"
+  /** Messages are missing. */
+  | "resync"
   /** Of the page itself: see `untold-ends.ts`. */
   | "deliveries.ended";
 
@@ -207,8 +209,8 @@ async function readMessages(
       place.lastId = id;
     },
     onEvent({ event, data }: EventSourceMessage) {
-      if (event === "resync") isResync = true;
-      else batch.push({ kind: event as StreamKind, data: () => JSON.parse(data) as Record<string, unknown> });
+      isResync ||= event === "resync";
+      batch.push({ kind: event as StreamKind, data: () => JSON.parse(data) as Record<string, unknown> });
     },
   });
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

@@ -38,8 +38,9 @@ export function followUntoldEnds(
   });
 }
 
-/** Whether deliveries end by this: their webhook was removed or disabled, or their replay cancelled. */
+/** Whether deliveries end by this: their webhook was removed or disabled, or their replay cancelled; or by what was missed. */
 export function endsDeliveries({ kind, data }: Message): boolean {
+  if (kind === "resync") return true;
   if (kind === "account.changed") return data().changed === "webhooks";
   if (kind === "webhook.changed") return data().state === "disabled";
   return kind === "replay.progressed" && data().status === "cancelled";

@@ -15,6 +15,7 @@ test.each([
   ["webhook.changed", { state: "active" }, false],
   ["replay.progressed", { status: "cancelled" }, true],
   ["replay.progressed", { status: "running" }, false],
+  ["resync", {}, true],
 ] as const)("deliveries end by %s with %j: %p", (kind, news, ends) => {
   expect(endsDeliveries(message(kind, news))).toBe(ends);
 });
