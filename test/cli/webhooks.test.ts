@@ -89,6 +89,29 @@ describe("webhooks list", () => {
     expect((await cells())?.at(-1)).toBe("all");
   });
 
+  test("also one that is in none of the hundred largest groups", async () => {
+    const letter = (n: number) => String.fromCharCode(97 + n);
+    const noisy = hooks.hook((response, nth) => {
+      const way = nth % 101;
+      response.writeHead(422).end(`no ${letter(way % 26)}${letter(Math.floor(way / 26))}`);
+    });
+    const [loud, quiet] = [
+      { webhook_url: noisy.url, event_types: ["loud"] },
+      { webhook_url: hooks.hook(404).url, event_types: ["quiet"] },
+    ];
+    const account = await withWebhooks(loud, quiet);
+    await settled(account, await ingestOne(account, { type: "quiet" }));
+    await batchOf(app, account, 202, { type: "loud" });
+    await until(
+      () => account.get("/v1/failures"),
+      ({ body }) => body.total === 102 && body.groups.every(({ failed }: { failed: number }) => failed === 2),
+    );
+    await register(account, loud, { ...quiet, paused: true });
+    await batchOf(app, account, 100, { type: "quiet" });
+    const { out } = await run(account, "webhooks list");
+    expect(out.split("\n")[2]?.split(/ {2,}/).slice(2, 7)).toEqual(["paused", "0", "0", "100", "HTTP 404"]);
+  });
+
   test("is what `webhooks` alone means, and --json is the server's list with all settings", async () => {
     const account = await withWebhooks(hooks.hook().url);
     expect((await run(account, "webhooks")).out).toBe((await run(account, "webhooks list")).out);

@@ -29,8 +29,14 @@ type Client = Pick<Account, "call" | "callOnce" | "url">;
 export const readHealth = async (account: Client) =>
   (await read(account, "/v1/tenants/webhooks/health")).json as readonly HealthRow[];
 
-export const readFailures = async (account: Client) =>
-  ((await read(account, "/v1/failures")).json as { readonly groups: readonly FailureRow[] }).groups;
+export async function readFailures(account: Client): Promise<readonly FailureRow[]> {
+  const { groups, unlisted = [] } = (await read(account, "/v1/failures")).json as {
+    readonly groups: readonly FailureRow[];
+    /** Sums of the smaller groups; older servers have none. */
+    readonly unlisted?: readonly FailureRow[];
+  };
+  return [...groups, ...unlisted];
+}
 
 async function read(account: Client, path: string) {
   const reply = await account.call("GET", path);
