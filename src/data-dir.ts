@@ -18,7 +18,6 @@ import {
   isThere,
   type LinkPolicy,
   readGiven,
-  readIfThere,
   readPrivate,
   syncFolder,
   unreadable,
@@ -35,13 +34,11 @@ import {
   sessionSecretFile,
   sharedSecretsFrom,
 } from "./secrets.ts";
+import { readServerFile, serverFile } from "./server-file.ts";
 import { movedTo } from "./store/sqlite/look.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 import { realPath } from "./store/sqlite/written-by.ts";
 
-export { operatorTokenFile };
-
-const serverFile = "server.json";
 const nodeFile = "node.json";
 const backupsFile = "backups.json";
 const ownFiles: readonly string[] = [
@@ -295,19 +292,6 @@ export function takeLock(path: string): FolderLock {
     throw new StartupError(
       `The data directory ${path} cannot be used (${messageOf(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,
     );
-  }
-}
-
-/**
- * What the server that runs on this folder said about itself; null when there is none, or a power failure has garbled it.
- * @throws StartupError when it cannot be read
- */
-export function readServerFile(folder: string): Whereabouts | null {
-  const text = readIfThere(join(resolve(folder), serverFile));
-  try {
-    return text === null ? null : (JSON.parse(text) as Whereabouts);
-  } catch {
-    return null;
   }
 }
 

@@ -17,9 +17,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type DataDir, enterDataDir, openDataDir, readServerFile } from "../src/data-dir.ts";
+import { type DataDir, enterDataDir, openDataDir } from "../src/data-dir.ts";
 import { StartupError } from "../src/domain/errors.ts";
 import { systemClock } from "../src/lib/clock.ts";
+import { readServerFile } from "../src/server-file.ts";
 import { openStore } from "../src/store/open.ts";
 import { writeMoveMark } from "../src/store/sqlite/move-mark.ts";
 import { databaseFile } from "../src/store/sqlite/open.ts";

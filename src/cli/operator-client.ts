@@ -1,6 +1,5 @@
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { operatorTokenFile, readServerFile } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { isInUse } from "../folder-lock.ts";
 import type { Whereabouts } from "../home.ts";
@@ -8,6 +7,8 @@ import { codeOf, messageOf } from "../lib/error-message.ts";
 import { networkNamespace } from "../lib/network-namespace.ts";
 import { operatorUserHeader } from "../operator/user-header.ts";
 import { readPrivate, unreadable } from "../private-files.ts";
+import { operatorTokenFile } from "../secrets.ts";
+import { readServerFile } from "../server-file.ts";
 import { type Answer, call } from "./http-client.ts";
 import { refusal } from "./refusal.ts";
 

@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import { readValues } from "../config.ts";
-import { operatorTokenFile, readOperatorTokenIn, rotateOperatorTokenIn } from "../data-dir.ts";
+import { readOperatorTokenIn, rotateOperatorTokenIn } from "../data-dir.ts";
+import { operatorTokenFile } from "../secrets.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient, runningServer } from "./operator-client.ts";

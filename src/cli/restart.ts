@@ -1,7 +1,7 @@
 import { readValues } from "../config.ts";
-import { readServerFile } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { type Clock, sleep, systemClock } from "../lib/clock.ts";
+import { readServerFile } from "../server-file.ts";
 import { version } from "../version.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readServerFile } from "../../src/data-dir.ts";
+import { readServerFile } from "../../src/server-file.ts";
 import {
   batchOf,
   createTravelClock,

@@ -3,8 +3,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
-import { type DataDir, openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
+import { type DataDir, openDataDir } from "../../src/data-dir.ts";
 import { networkNamespace } from "../../src/lib/network-namespace.ts";
+import { operatorTokenFile } from "../../src/secrets.ts";
 import { openStore } from "../../src/store/open.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";

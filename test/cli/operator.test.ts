@@ -17,7 +17,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
-import { openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
+import { openDataDir } from "../../src/data-dir.ts";
+import { operatorTokenFile } from "../../src/secrets.ts";
 import { createMigratedDatabase, describeWithPostgres } from "../support/postgres.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";

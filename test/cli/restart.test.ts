@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { exitCode } from "../../src/cli/io.ts";
 import { runCommand } from "../../src/cli/run.ts";
 import { successorVariable } from "../../src/cli/successor-variable.ts";
-import { readServerFile } from "../../src/data-dir.ts";
+import { readServerFile } from "../../src/server-file.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";

@@ -5,9 +5,10 @@ import type { PasswordCost } from "../../src/accounts/password.ts";
 import { type App, type AppDeps, createApp } from "../../src/app.ts";
 import { createRunOwn } from "../../src/cli/run-own.ts";
 import { loadConfig } from "../../src/config.ts";
-import { openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
+import { openDataDir } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
+import { operatorTokenFile } from "../../src/secrets.ts";
 import { putEmptyDatabase } from "./empty-database.ts";
 import { dataOf, isOnPostgres, removeData } from "./server-data.ts";
 

@@ -1,9 +1,10 @@
 import { type Config, readSettings, toConfig } from "../../config.ts";
-import { findExposed, readServerFile } from "../../data-dir.ts";
+import { findExposed } from "../../data-dir.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { describePair } from "../../lib/certificate.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
+import { readServerFile } from "../../server-file.ts";
 import { lookAtStore } from "../../store/open.ts";
 import { version } from "../../version.ts";
 import { type Command, jsonFlag, settingFlags } from "../command.ts";

@@ -8,7 +8,7 @@ import { parseHistory } from "../../backup/history.ts";
 import { locate } from "../../backup/locate.ts";
 import { asFolder } from "../../backup/place.ts";
 import type { Config } from "../../config.ts";
-import { readBackupNotesIn, readServerFile } from "../../data-dir.ts";
+import { readBackupNotesIn } from "../../data-dir.ts";
 import { createResolver } from "../../delivery/network/resolver.ts";
 import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
 import { createTunnels } from "../../delivery/network/tunnel.ts";
@@ -18,6 +18,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
+import { readServerFile } from "../../server-file.ts";
 import { checkStorePages, storeFiles, storeOpensWith } from "../../store/open.ts";
 import { createOperatorClient, NotReached } from "../operator-client.ts";
 import type {

@@ -6,7 +6,8 @@ import { createApi, openAccount } from "../../../src/cli/selftest/rig/account.ts
 import { connect } from "../../../src/cli/selftest/rig/connection.ts";
 import { statusIn } from "../../../src/cli/selftest/rig/http-message.ts";
 import { writeIngestRequest } from "../../../src/cli/selftest/rig/traffic.ts";
-import { operatorTokenFile, readServerFile } from "../../../src/data-dir.ts";
+import { operatorTokenFile } from "../../../src/secrets.ts";
+import { readServerFile } from "../../../src/server-file.ts";
 import { startReceiver } from "../../support/receiver.ts";
 import { program } from "./program.ts";
 import { judgeTrace, readTrace } from "./trace.ts";

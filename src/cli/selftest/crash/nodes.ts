@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { operatorTokenFile } from "../../../data-dir.ts";
 import type { Clock } from "../../../lib/clock.ts";
+import { operatorTokenFile } from "../../../secrets.ts";
 import { type Api, createApi } from "../rig/account.ts";
 import type { Faults } from "../rig/ledger.ts";
 import { type Server, startServer } from "../rig/server.ts";

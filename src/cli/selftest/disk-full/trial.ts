@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { operatorTokenFile } from "../../../data-dir.ts";
 import { systemClock as clock } from "../../../lib/clock.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
+import { operatorTokenFile } from "../../../secrets.ts";
 import { examineStore } from "../../../store/open.ts";
 import type { Trial } from "../rig/conduct.ts";
 import { createFaults, noteFault } from "../rig/ledger.ts";

@@ -1,8 +1,8 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { operatorTokenFile } from "../../../data-dir.ts";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
+import { operatorTokenFile } from "../../../secrets.ts";
 import { examineStore } from "../../../store/open.ts";
 import { createRunOwn } from "../../run-own.ts";
 import { type Account, createApi, type Manner, openAccount } from "../rig/account.ts";
