@@ -209,7 +209,7 @@ describe("imports point one way", () => {
 describe("no circle", () => {
   /** Files that put a room together. Nothing in the room imports them, so each counts as a room of its own. */
   const doors = {
-    src: ["billing/billing.ts", "cli/commands.ts", "cli/run.ts", "store/open.ts"],
+    src: ["billing/billing.ts", "cli/commands.ts", "cli/load-commands.ts", "cli/run.ts", "store/open.ts"],
     web: [],
     test: ["labs/sim/billing.ts", "labs/sim/delivery.ts"],
   };
@@ -276,33 +276,39 @@ describe("no circle", () => {
   );
 });
 
-describe("a start of the server", () => {
-  /** What is loaded before the program does anything: a dynamic import waits until its line is reached. */
-  function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
-    if (loaded.has(file)) return loaded;
-    loaded.add(file);
-    for (const { path, kind } of transpiler.scanImports(readFileSync(join(src, file), "utf8"))) {
-      const isOurs = path.startsWith(".") && path.endsWith(".ts");
-      if (isOurs && kind === "import-statement") loadedWith(relative(src, resolve(src, dirname(file), path)), loaded);
-    }
-    return loaded;
+/** What is loaded before the program does anything: a dynamic import waits until its line is reached. */
+function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(file)) return loaded;
+  loaded.add(file);
+  for (const { path, kind } of transpiler.scanImports(readFileSync(join(src, file), "utf8"))) {
+    const isOurs = path.startsWith(".") && path.endsWith(".ts");
+    if (isOurs && kind === "import-statement") loadedWith(relative(src, resolve(src, dirname(file), path)), loaded);
   }
+  return loaded;
+}
+
+describe("a start of the server", () => {
+  const programOf = (command: string) => [...loadedWith("cli/run.ts"), ...loadedWith(command)];
 
   test("loads the server, and neither the other commands nor what writes the document", () => {
-    const loaded = loadedWith("cli/run.ts");
+    const loaded = programOf("cli/serve.ts");
     expect(loaded).toContain("app.ts");
     expect(
-      [...loaded].filter((file) =>
-        /^cli\/(commands|(demo|listen|send|selftest)\/)|^http\/document\/(?!path)/.test(file),
-      ),
+      loaded.filter((file) => /^cli\/(commands|(demo|listen|send|selftest)\/)|^http\/document\/(?!path)/.test(file)),
     ).toEqual([]);
   });
 
   test("does not load the system's data of languages and zones", () => {
     const made = /^const \w+ = new Intl\./m;
-    expect([...loadedWith("cli/run.ts")].filter((file) => made.test(readFileSync(join(src, file), "utf8")))).toEqual(
-      [],
-    );
+    expect(programOf("cli/serve.ts").filter((file) => made.test(readFileSync(join(src, file), "utf8")))).toEqual([]);
+  });
+});
+
+describe("a check of the health, which a container makes every ten seconds", () => {
+  test("loads neither the server nor the database", () => {
+    const loaded = [...loadedWith("cli/run.ts"), ...loadedWith("cli/healthcheck.ts")];
+    expect(loaded).toContain("cli/http-client.ts");
+    expect(loaded.filter((file) => /^(app|server)\.ts$|^(store|http|events|billing)\//.test(file))).toEqual([]);
   });
 });
 

@@ -3,7 +3,7 @@ import { parseArguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { Interrupted } from "./interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "./io.ts";
-import { serveCommand } from "./serve.ts";
+import { loadCommands } from "./load-commands.ts";
 
 /**
  * Runs one command line, without the program's name. Errors the operator can fix are one line on standard error; whoever
@@ -11,8 +11,7 @@ import { serveCommand } from "./serve.ts";
  */
 export async function runCommand(argv: readonly string[], io: Io): Promise<number> {
   try {
-    // The modules of the other commands take a tenth of the start-up time, and the server does not need them.
-    const commands = startsServer(argv) ? [serveCommand] : (await import("./commands.ts")).commands;
+    const commands = await loadCommands(firstWord(argv));
     const { form, operands, flags } = parseArguments(translate(argv, commands), commands);
     return await form.run({ operands, flags }, io);
   } catch (error) {
@@ -21,6 +20,12 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<numbe
     io.err(`postrider: ${error.message}`);
     return error instanceof UsageError ? exitCode.usage : exitCode.failed;
   }
+}
+
+/** The word that names the command, with none for `serve`; null: help is wanted, which knows all of them. */
+function firstWord(argv: readonly string[]): string | null {
+  if (startsServer(argv)) return "serve";
+  return argv.some((word) => isHelp(word) || isVersion(word)) ? null : (argv[0] ?? null);
 }
 
 const isHelp = (word: string) => word === "--help" || word === "-h";
