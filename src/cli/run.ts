@@ -22,7 +22,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<numbe
   }
 }
 
-/** The word that names the command, with none for `serve`; null: help is wanted, which knows all of them. */
+/** The word that names the command, `serve` where there is none; null: help is wanted, which knows them all. */
 function firstWord(argv: readonly string[]): string | null {
   if (startsServer(argv)) return "serve";
   return argv.some((word) => isHelp(word) || isVersion(word)) ? null : (argv[0] ?? null);
