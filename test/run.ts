@@ -324,7 +324,10 @@ async function runTests(
       isAllKnown &&
       (await runTool("bun", ["test", ...files.map((file) => `./${file}`), timeout], { env })).succeeded
     ) {
-      const told = failures.map(({ file, name }) => `failed once, and passed by itself: ${file}: ${name}`);
+      // With the reason: what fails one time in a hundred is mended only if each of them tells it.
+      const told = failures.map(
+        ({ file, name, reason }) => `failed once, and passed by itself: ${file}: ${name}\n${reason}`,
+      );
       return { ...outcome, told, passed: outcome.passed + outcome.failed, failed: 0 };
     }
     // Again at the end of what may be thousands of lines.
@@ -335,9 +338,13 @@ async function runTests(
   }
 }
 
+/** In characters. */
+const longestReason = 2_000;
+
 interface Failure {
   file: string;
   name: string;
+  reason: string;
 }
 
 const countSaid = (text: string, what: string) => Number(new RegExp(`^\\s*(\\d+) ${what}$`, "m").exec(text)?.[1] ?? 0);
@@ -349,7 +356,8 @@ function errorsBetweenTests(text: string): Failure[] {
   for (const section of text.split(/^(?=\S+\.test\.ts:$|# Unhandled error between tests$)/m)) {
     const header = /^(\S+\.test\.ts):$/m.exec(section)?.[1];
     if (section.startsWith("#")) {
-      errors.push({ file, name: /^.*error: .*$/im.exec(section)?.[0] ?? "an error between tests" });
+      const name = /^.*error: .*$/im.exec(section)?.[0] ?? "an error between tests";
+      errors.push({ file, name, reason: section.slice(0, longestReason) });
     } else if (header) file = header;
   }
   return errors;
@@ -366,14 +374,15 @@ function readReport(xml: string): Outcome & { failures: readonly Failure[] } {
     if (!isEmpty && content.includes("<skipped")) outcome.skipped.push(name);
     else if (!isEmpty && /<(failure|error)\b/.test(content)) {
       outcome.failed += 1;
-      outcome.failures.push({ file, name });
+      const reason = unescapeXml(/\bmessage="([^"]*)"/.exec(content)?.[1] ?? "").slice(0, longestReason);
+      outcome.failures.push({ file, name, reason });
     } else outcome.passed += 1;
   }
   return outcome;
 }
 
-const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
-const unescapeXml = (text: string) => text.replace(/&(\w+);/g, (whole, name: string) => entities[name] ?? whole);
+const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&", "#10": "\n" };
+const unescapeXml = (text: string) => text.replace(/&(#?\w+);/g, (whole, name: string) => entities[name] ?? whole);
 
 async function smoke(): Promise<Outcome> {
   const results = await runSmoke(executable);
