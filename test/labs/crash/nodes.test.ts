@@ -11,8 +11,10 @@ test.skipIf(!hasOwnServer)(
   async () => {
     const lab = join(import.meta.dir, "nodes.ts");
     const words = ["--cycles", String(cycles), "--grace", String(graceSeconds), "--json"];
-    const child = Bun.spawn([process.execPath, lab, ...words], { stdin: "ignore", stdout: "pipe", stderr: "ignore" });
-    const { held, command, figures, faults } = JSON.parse(await new Response(child.stdout).text());
+    const child = Bun.spawn([process.execPath, lab, ...words], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const [report, complaint] = await Promise.all([child.stdout, child.stderr].map((said) => new Response(said).text()));
+    if (!report) throw new Error(`The lab gave no report, and said: ${complaint?.slice(-1_000)}`);
+    const { held, command, figures, faults } = JSON.parse(report);
     expect({ command, faults: faults.told }).toEqual({ command, faults: [] });
     expect([held, await child.exited]).toEqual([true, 0]);
 
