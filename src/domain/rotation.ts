@@ -35,20 +35,21 @@ export function rotateApiKeys(keys: readonly Row<ApiKey, "expiresAt">[], othersE
 }
 
 export type SigningKeyRotation =
-  | ({ readonly kind: "rotated" } & Rotation)
+  | ({ readonly kind: "rotated" } & Pick<Rotation, "ends">)
   | { readonly kind: "refused"; readonly error: DomainError };
 
 /**
- *   published ──its time comes──▶ signs ──that of a newer one does──▶ published until it retires ──▶ forgotten
- *      └──one is made that takes over sooner: it never signs──▶ forgotten
+ *   published ──its time comes──▶ signs ──that of a newer one does──▶ published until it retires
+ *      └──a newer one takes over sooner: it never signs──▶ published until it retires
+ *
+ * None is withdrawn earlier, not even one whose time has not come: where the clock was set back, or another server's is ahead,
+ * that one may be signing.
  */
 export function rotateSigningKeys(
-  keys: readonly Row<SigningKey, "activatesAt" | "retiresAt">[],
-  { activatesAt, othersRetireAt, now }: { activatesAt: number; othersRetireAt: number; now: number },
+  keys: readonly Row<SigningKey, "retiresAt">[],
+  { othersRetireAt, now }: { othersRetireAt: number; now: number },
 ): SigningKeyRotation {
-  const takesOver = Math.max(now, activatesAt);
-  const staying = keys.filter((key) => key.activatesAt <= takesOver);
-  const published = staying.filter((key) => isPublished(key, now));
+  const published = keys.filter((key) => isPublished(key, now));
   if (published.length >= credentialLimits.signingKeys) {
     const retiring = published.flatMap(({ retiresAt }) => retiresAt ?? []);
     const firstRetiresAt = retiring.length > 0 ? Math.min(...retiring) : othersRetireAt;
@@ -56,8 +57,7 @@ export function rotateSigningKeys(
   }
   return {
     kind: "rotated",
-    ends: staying.filter(({ retiresAt }) => outlasts(retiresAt, othersRetireAt)).map(({ key }) => key),
-    forgets: keys.filter((key) => key.activatesAt > takesOver).map(({ key }) => key),
+    ends: keys.filter(({ retiresAt }) => outlasts(retiresAt, othersRetireAt)).map(({ key }) => key),
   };
 }
 

@@ -97,14 +97,12 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
     rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now, act) =>
       forTenant(tenantKey, act, async (held, tx) => {
         const published = await signingKeysIn(tx.db).execute({ tenantKey });
-        const rotation = rotateSigningKeys(published, { activatesAt, othersRetireAt, now });
+        const rotation = rotateSigningKeys(published, { othersRetireAt, now });
         if (rotation.kind === "refused") throw rotation.error;
-        const { ends, forgets } = rotation;
-        await tx.db.delete(t.signingKey).where(among(t.signingKey, tenantKey, forgets));
         await tx.db
           .update(t.signingKey)
           .set({ retiresAt: othersRetireAt })
-          .where(among(t.signingKey, tenantKey, ends));
+          .where(among(t.signingKey, tenantKey, rotation.ends));
         tx.changed({ ...changed(held.tenant), kind: "signing_changed" });
         const [added] = await tx.db
           .insert(t.signingKey)

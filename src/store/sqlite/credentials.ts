@@ -128,12 +128,11 @@ export function credentialVerbs({ client, db, writer, hold, audit }: Connection)
 
     rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now, act) =>
       forTenant<SigningKey>(tenantKey, act, ({ tenant }, tx) => {
-        const rotation = rotateSigningKeys(signingKeysOf(tenantKey), { activatesAt, othersRetireAt, now });
+        const rotation = rotateSigningKeys(signingKeysOf(tenantKey), { othersRetireAt, now });
         if (rotation.kind === "refused") return refuse(rotation.error);
-        const { ends, forgets } = rotation;
-        if (forgets.length > 0) db.delete(t.signingKey).where(inArray(t.signingKey.key, forgets)).run();
-        if (ends.length > 0) {
-          db.update(t.signingKey).set({ retiresAt: othersRetireAt }).where(inArray(t.signingKey.key, ends)).run();
+        if (rotation.ends.length > 0) {
+          const isEnding = inArray(t.signingKey.key, rotation.ends);
+          db.update(t.signingKey).set({ retiresAt: othersRetireAt }).where(isEnding).run();
         }
         tx.changed({ ...changed(tenant), kind: "signing_changed" });
         return db
