@@ -31,6 +31,7 @@ export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRo
     try {
       const sliced = slice(body);
       events = sliced.length;
+      refuseTooLarge(sliced, body);
       return accepted(answer(await ingest(tenant, sliced, conditionsOf(apiKeyId, raw, path, body))));
     } catch (error) {
       if (error instanceof DomainError) announceRefused(tenant.key, error, events);
@@ -38,11 +39,10 @@ export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRo
     }
   }
   /** @throws invalid when an entry has more than an event may have alone; a body that has not needs no look at each */
-  function sliceLimitedBatch(body: Uint8Array): readonly NewEvent[] {
-    const events = sliceBatch(body);
-    if (body.length <= maxBodyBytes) return events;
+  function refuseTooLarge(events: readonly NewEvent[], body: Uint8Array): void {
+    if (body.length <= maxBodyBytes) return;
     const tooLarge = events.findIndex(({ payload }) => payload.length > maxBodyBytes);
-    if (tooLarge < 0) return events;
+    if (tooLarge < 0) return;
     throw invalidField(`events[${tooLarge}].payload`, `must be at most ${maxBodyBytes} bytes`);
   }
 
@@ -81,7 +81,7 @@ export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRo
         onUnread,
         responses: model.batchResponses,
       },
-      (request) => take(request, "/v1/ingest/batch", sliceLimitedBatch, answerBatch),
+      (request) => take(request, "/v1/ingest/batch", sliceBatch, answerBatch),
     ),
   ];
 }
