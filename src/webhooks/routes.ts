@@ -205,7 +205,7 @@ export function webhookRoutes({
         path: "/v1/tenants/webhooks/:id/test",
         tag,
         summary: "Send a signed test event to one webhook",
-        description: `Without a payload, a sample is sent. A payload of your own has to meet the rules of ingestion and is sent byte for byte. Returns the attempt once it has finished; nothing is stored or retried. At most ${tests.most} a minute.`,
+        description: `Without a body, or with an empty object, a sample is sent. Otherwise a payload is required: it has to meet the rules of ingestion and is sent byte for byte. Returns the attempt once it has finished; nothing is stored or retried. At most ${tests.most} a minute.`,
         access: "session",
         params: m.webhookPath,
         body: "bytes",
