@@ -5,6 +5,7 @@ import { DomainError, invalidField, isUnavailable, rateLimited } from "../domain
 import type { Tenant } from "../domain/tenant.ts";
 import { clientKey, clientNetwork } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import { createFairQueue, type FairQueue, QueueFull } from "../lib/fair-queue.ts";
 import type { Log } from "../lib/log.ts";
 import type { Count, Limit, Limits, Turn } from "../store/limits.ts";
@@ -150,14 +151,19 @@ export function createLogin({
     return true;
   }
 
-  /** Only a convenience for the account's owner, so a full disk must not prevent a login. */
+  /**
+   * Only a convenience for the account's owner: neither a full disk nor a database that is lost in the middle must prevent a
+   * login.
+   */
   async function rememberAddress(tenant: Tenant, address: string): Promise<void> {
     try {
       const act = { ...byAccount(address), action: "login" } as const;
       await store.rememberLogin(tenant.key, clientKey(address), clock.now(), act);
     } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      log.write("warn", "login.not_remembered", { tenant: tenant.id, code: error.code });
+      const isRefused = error instanceof DomainError;
+      if (isRefused && !isUnavailable(error)) throw error;
+      const code = isRefused ? error.code : messageOf(error);
+      log.write("warn", "login.not_remembered", { tenant: tenant.id, code });
     }
   }
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createLogin } from "../../src/accounts/login.ts";
 import type { HashedFor } from "../../src/accounts/password.ts";
-import { DomainError } from "../../src/domain/errors.ts";
+import { DomainError, unavailable } from "../../src/domain/errors.ts";
+import { accountGone } from "../../src/domain/standing.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { createLog } from "../../src/lib/log.ts";
 import type { Limits } from "../../src/store/limits.ts";
@@ -14,7 +15,7 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const tenantOf = (id: string) => ({ key: id.length, id, passwordHash: `hash of ${id}` }) as Tenant;
 
 /** A login whose passwords are words and cost nothing; `known`: the addresses that are known for every account. */
-function createTestLogin({ localMode = false, known = [] as string[] } = {}) {
+function createTestLogin({ localMode = false, known = [] as string[], rememberLogin = async () => {} } = {}) {
   const { clock, advance } = createManualClock();
   const memory = createMemoryLimits(clock);
   /** They answer later, as those of a database do. */
@@ -41,7 +42,7 @@ function createTestLogin({ localMode = false, known = [] as string[] } = {}) {
     store: {
       findTenant: async (id: string) => (id.startsWith("t") ? tenantOf(id) : null),
       hasLoggedInSince: async (_key: number, from: string) => known.includes(from),
-      rememberLogin: async () => {},
+      rememberLogin,
     } as unknown as Store,
   });
   /** How so many logins end, one after the other. */
@@ -76,6 +77,15 @@ test("right passwords at once from one address do not pass for failures", async 
   const logins = Array.from({ length: 30 }, () => login.logIn({ loginId: "t1", password: "right" }, "192.0.2.1"));
   expect((await Promise.all(logins)).length).toBe(30);
   await login.checkAddress("192.0.2.1", tenantOf("t1"));
+});
+
+test.each<[string, Error, string]>([
+  ["a disk that is full", unavailable("The server's disk is full.", "storage_full", 5), "in"],
+  ["a connection that was lost at the commit", new Error("The outcome is not known"), "in"],
+  ["an account that was deleted meanwhile", accountGone(), "account_gone"],
+])("a right password whose note fails by %s: %p ends as %p", async (_, refusal, end) => {
+  const { tally } = createTestLogin({ rememberLogin: () => Promise.reject(refusal) });
+  expect(await tally(1, () => ({}))).toEqual({ [end]: 1 });
 });
 
 const networks = (n: number) => `2001:db8:${(n + 1).toString(16)}::1`;
