@@ -38,3 +38,9 @@ export interface SigningSecret {
  * account. Otherwise anyone could lock its owner out.
  */
 export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;
+
+/**
+ * What has ended is removed this much later than it ended. A clock that is ahead for a while would remove it for good: a token
+ * whose session was ended would be valid again, and a key that is still published would be gone.
+ */
+export const removalMarginMs = 24 * 60 * 60 * 1000;

@@ -1,6 +1,6 @@
 import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
 import { auditLifetimeMs } from "../../domain/audit.ts";
-import { knownAddressLifetimeMs } from "../../domain/credentials.ts";
+import { knownAddressLifetimeMs, removalMarginMs } from "../../domain/credentials.ts";
 import { unavailable } from "../../domain/errors.ts";
 import { mailRules } from "../../domain/mail.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -26,11 +26,11 @@ export interface Upkeep {
 const outlived = [
   { text: deleteUpTo("idempotency", "created_at"), ageMs: idempotencyLifetimeMs },
   { text: deleteUpTo("login_address", "last_login_at"), ageMs: knownAddressLifetimeMs },
-  { text: deleteUpTo("ended_session", "expires_at"), ageMs: 0 },
-  { text: deleteUpTo("signing_key", "retires_at"), ageMs: 0 },
-  { text: deleteUpTo("signing_secret", "expires_at"), ageMs: 0 },
+  { text: deleteUpTo("ended_session", "expires_at"), ageMs: removalMarginMs },
+  { text: deleteUpTo("signing_key", "retires_at"), ageMs: removalMarginMs },
+  { text: deleteUpTo("signing_secret", "expires_at"), ageMs: removalMarginMs },
   { text: deleteUpTo("audit", "at"), ageMs: auditLifetimeMs },
-  { text: deleteUpTo("password_reset", "expires_at"), ageMs: 0 },
+  { text: deleteUpTo("password_reset", "expires_at"), ageMs: removalMarginMs },
   { text: deleteUpTo("mail", "sent_at", "due_at is null and"), ageMs: mailRules.intervalMs },
 ];
 

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
 import { auditLifetimeMs } from "../../domain/audit.ts";
-import { knownAddressLifetimeMs } from "../../domain/credentials.ts";
+import { knownAddressLifetimeMs, removalMarginMs } from "../../domain/credentials.ts";
 import { unavailable } from "../../domain/errors.ts";
 import { mailRules } from "../../domain/mail.ts";
 import { keptAfterErasure } from "../audit.ts";
@@ -71,11 +71,11 @@ export function maintenanceVerbs(
   const outlived = [
     { ...upTo(client, "idempotency", "created_at"), ageMs: idempotencyLifetimeMs },
     { ...upTo(client, "login_address", "last_login_at"), ageMs: knownAddressLifetimeMs },
-    { ...upTo(client, "ended_session", "expires_at"), ageMs: 0 },
-    { ...upTo(client, "signing_key", "retires_at"), ageMs: 0 },
-    { ...upTo(client, "signing_secret", "expires_at"), ageMs: 0 },
+    { ...upTo(client, "ended_session", "expires_at"), ageMs: removalMarginMs },
+    { ...upTo(client, "signing_key", "retires_at"), ageMs: removalMarginMs },
+    { ...upTo(client, "signing_secret", "expires_at"), ageMs: removalMarginMs },
     { ...upTo(client, "audit", "at"), ageMs: auditLifetimeMs },
-    { ...upTo(client, "password_reset", "expires_at"), ageMs: 0 },
+    { ...upTo(client, "password_reset", "expires_at"), ageMs: removalMarginMs },
     { ...upTo(client, "mail", "sent_at", "due_at is null and"), ageMs: mailRules.intervalMs },
   ];
 
