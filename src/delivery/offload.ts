@@ -79,10 +79,10 @@ export function createOffload({ here, elsewhere, clock, busyMs, onOwnTime }: Off
 
 /**
  * The load of a thread is high when it is busy for more than the first share of its time, and low again below the second. Sending
- * elsewhere takes 0.07 to 0.17 of it away: with less between the two it would go back and forth.
+ * elsewhere takes up to 0.27 of it away, the more the higher the rate: with less between the two it would go back and forth.
  */
 const highShare = 0.8;
-const lowShare = 0.6;
+const lowShare = 0.5;
 
 /**
  * How long to look before sending elsewhere, and before sending here again. Going back is not urgent, and each change has to open

@@ -89,8 +89,8 @@ test("a rest counts as well: a server that was idle begins on this thread", asyn
 });
 
 test.each([
-  [0.59, "here"],
-  [0.61, "elsewhere"],
+  [0.49, "here"],
+  [0.51, "elsewhere"],
 ])("it returns after five seconds that are busy for %d of them, and no sooner: %s", async (share, place) => {
   const { send, pass } = setUp();
   pass(looked, 1);
