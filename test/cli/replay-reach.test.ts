@@ -1,25 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Hook, type Hooks, ingestOne, register, settled, startHooks, until } from "../support/api-server.ts";
-import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
-import { type } from "../support/typed.ts";
+import { describe, expect, test } from "bun:test";
+import { type Hook, ingestOne, register, settled, until } from "../support/api-server.ts";
+import type { TestAccount } from "../support/test-app.ts";
+import { type, useTyped } from "../support/typed.ts";
 
-let app: TestApp;
-let hooks: Hooks;
-
-beforeAll(async () => {
-  app = await startTestApp({ env: { POSTRIDER_RETRY_SCHEDULE: "1h" } });
-  hooks = await startHooks();
-});
-
-afterAll(async () => {
-  hooks.stop();
-  await app.stop();
-});
-
-async function run(account: TestAccount, line: string) {
-  const { ended, out, err } = type(app.url, account, line.split(" "));
-  return { code: await ended, out: out.join("\n"), err };
-}
+const relay = useTyped();
+const { run } = relay;
 
 const replaysOf = async (account: TestAccount) => (await account.get("/v1/events/replays")).body.replays;
 const summary = (text: string) => expect.stringMatching(new RegExp(`^rpl_\\w+ ${text}$`));
@@ -30,11 +15,11 @@ describe("what keeps webhooks from getting a replay", () => {
 
   /** Events have failed for each webhook, each with its own status; then the webhooks have become what their names say. */
   async function ofEveryState() {
-    const account = await app.account();
+    const account = await relay.app.account();
     await account.setTier("enterprise");
     const of = {} as Record<Path, Hook & { id: string; event: string }>;
     for (const [path, status] of Object.entries(statuses) as [Path, number][]) {
-      of[path] = Object.assign(hooks.hook(status), { id: "", event: "" });
+      of[path] = Object.assign(relay.hooks.hook(status), { id: "", event: "" });
     }
     const become = async (...group: Path[]) => {
       await register(account, ...group.map((path) => ({ webhook_url: of[path].url, event_types: [`order.${path}`] })));
@@ -82,9 +67,9 @@ describe("what keeps webhooks from getting a replay", () => {
   });
 
   test("counts a webhook that waits for a retry of what another has failed to take", async () => {
-    const account = await app.account();
+    const account = await relay.app.account();
     await account.setTier("enterprise");
-    const [gone, later] = [hooks.hook(410), hooks.hook(503)];
+    const [gone, later] = [relay.hooks.hook(410), relay.hooks.hook(503)];
     await register(account, gone.url, later.url);
     for (let n = 1; n <= 3; n += 1) {
       await ingestOne(account);
@@ -132,7 +117,11 @@ describe("what keeps webhooks from getting a replay", () => {
       const { account, of } = await ofEveryState();
       const { id, event } = of.paused;
       const hint = `Webhook ${id} is paused. Try: postrider webhooks resume ${id}`;
-      const { err, when, ended, out } = type(app.url, account, `replay ${words.replace("{event}", event)}`.split(" "));
+      const { err, when, ended, out } = type(
+        relay.app.url,
+        account,
+        `replay ${words.replace("{event}", event)}`.split(" "),
+      );
       await when(err, (line) => line === hint);
       const [replay] = await replaysOf(account);
       expect((await run(account, `replay show ${replay.id}`)).err).toEqual([hint]);

@@ -1,46 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import {
-  batchOf,
-  gate,
-  type Hook,
-  type Hooks,
-  ingestOne,
-  register,
-  settled,
-  startHooks,
-  until,
-} from "../support/api-server.ts";
+import { afterAll, describe, expect, test } from "bun:test";
+import { batchOf, gate, type Hook, ingestOne, register, settled, until } from "../support/api-server.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
-import type { Script } from "../support/scripted-io.ts";
-import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
-import { type } from "../support/typed.ts";
+import type { TestAccount } from "../support/test-app.ts";
+import { type, useTyped } from "../support/typed.ts";
 
-let app: TestApp;
-let hooks: Hooks;
+const relay = useTyped();
+const { run } = relay;
 const receivers: Receiver[] = [];
 
-beforeAll(async () => {
-  app = await startTestApp({ env: { POSTRIDER_RETRY_SCHEDULE: "1h" } });
-  hooks = await startHooks();
-});
-
-afterAll(async () => {
-  hooks.stop();
-  await Promise.all(receivers.map((receiver) => receiver.stop()));
-  await app.stop();
-});
-
-async function run(account: TestAccount, line: string, script: Script = {}) {
-  const { ended, out, err, questions } = type(app.url, account, line.split(" "), script);
-  return { code: await ended, out: out.join("\n"), err, questions };
-}
+afterAll(() => Promise.all(receivers.map((receiver) => receiver.stop())));
 
 /** An account whose events have all failed, and whose webhook would take them by now. */
 async function failing(events: number): Promise<{ account: TestAccount; hook: Hook; ids: readonly string[] }> {
-  const account = await app.account();
-  const hook = hooks.hook(404);
+  const account = await relay.app.account();
+  const hook = relay.hooks.hook(404);
   await register(account, hook.url);
-  const ids: string[] = (await batchOf(app, account, events)).body.eventIds;
+  const ids: string[] = (await batchOf(relay.app, account, events)).body.eventIds;
   await until(
     () => account.get("/v1/events/state/FAILED?size=1"),
     ({ body }) => body.total === events,
@@ -73,7 +48,7 @@ describe("replay event", () => {
   });
 
   test("ends with 1 if there is no webhook that it could go to", async () => {
-    const account = await app.account();
+    const account = await relay.app.account();
     const { code, out } = await run(account, `replay event ${await ingestOne(account)}`);
     expect({ code, out }).toEqual({
       code: 1,
@@ -102,8 +77,8 @@ describe("replay event", () => {
   });
 
   test("says how many events left nothing to send, whatever the reason", async () => {
-    const account = await app.account();
-    const { url } = hooks.hook(200);
+    const account = await relay.app.account();
+    const { url } = relay.hooks.hook(200);
     await account.put("/v1/tenants/webhooks", [{ webhook_url: url, event_types: ["order.paid"] }]);
     await settled(account, await ingestOne(account, { event_type: "order.paid" }));
     await ingestOne(account, { event_type: "order.made" });
@@ -117,7 +92,7 @@ describe("replay event", () => {
   test("ends with 1 if a later replay overtakes it, and says where to look", async () => {
     const { account, hook, ids } = await failing(1);
     hook.answer = 503;
-    const first = type(app.url, account, ["replay", "event", ids[0] ?? ""]);
+    const first = type(relay.app.url, account, ["replay", "event", ids[0] ?? ""]);
     await until(
       () => account.get(`/v1/events/${ids[0]}`),
       ({ body: [record] }) => record.attempts === 2,
@@ -140,7 +115,7 @@ describe("replay event", () => {
   });
 
   test("of an event that is not there", async () => {
-    const account = await app.account();
+    const account = await relay.app.account();
     const { code, out, err } = await run(account, "replay event evt_1");
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toEqual(["postrider: There is no event with this eventId. Try: postrider events list"]);
@@ -162,15 +137,15 @@ describe("replay failed", () => {
   });
 
   test("with nothing that has failed starts nothing", async () => {
-    const account = await app.account();
+    const account = await relay.app.account();
     expect(await run(account, "replay failed")).toMatchObject({ code: 0, out: "No event matches; nothing to replay." });
     expect(await run(account, "replay failed --json")).toMatchObject({ code: 0, out: '{"selected":0}' });
     expect(await replaysOf(account)).toEqual([]);
   });
 
   test("with nothing that has failed says how to send what waits for a retry", async () => {
-    const account = await app.account();
-    const hook = hooks.hook(500);
+    const account = await relay.app.account();
+    const hook = relay.hooks.hook(500);
     await register(account, hook.url);
     const eventId = await ingestOne(account, { event_type: "order.paid" });
     await until(
@@ -277,9 +252,9 @@ describe("filters", () => {
   });
 
   async function twoWebhooks() {
-    const account = await app.account();
+    const account = await relay.app.account();
     await account.setTier("business");
-    const [one, two] = [hooks.hook(404), hooks.hook(404)];
+    const [one, two] = [relay.hooks.hook(404), relay.hooks.hook(404)];
     await register(account, one.url, two.url);
     const paid = await ingestOne(account, { event_type: "order.paid" });
     const other = await ingestOne(account, { event_type: "order.made" });
@@ -322,9 +297,9 @@ describe("filters", () => {
   });
 
   test("take a webhook's URL as it is shown, if only one has it", async () => {
-    const account = await app.account();
+    const account = await relay.app.account();
     await account.setTier("business");
-    const [one, two] = [hooks.hook(200), hooks.hook(200)];
+    const [one, two] = [relay.hooks.hook(200), relay.hooks.hook(200)];
     await register(account, `${one.url}?token=secret`, two.url);
     const eventId = await ingestOne(account);
     await until(
@@ -358,8 +333,8 @@ describe("filters", () => {
   });
 
   test("are shown without the query of a webhook's URL, in which secrets stand", async () => {
-    const account = await app.account();
-    const url = `${hooks.hook(200).url}?token=secret`;
+    const account = await relay.app.account();
+    const url = `${relay.hooks.hook(200).url}?token=secret`;
     await register(account, url);
     await settled(account, await ingestOne(account));
     await run(account, `replay all --webhook ${url}`);
@@ -372,7 +347,7 @@ describe("filters", () => {
   test("what failed for a webhook that was removed goes to the one that is named, as the hint says", async () => {
     const { account } = await failing(2);
     await account.setTier("business");
-    const [corrected, bystander] = [hooks.hook(200), hooks.hook(200)];
+    const [corrected, bystander] = [relay.hooks.hook(200), relay.hooks.hook(200)];
     await register(account, bystander.url, corrected.url);
     const webhooks: { id: string; url: string }[] = (await account.get("/v1/tenants/webhooks")).body;
     const id = webhooks.find(({ url }) => url === corrected.url)?.id ?? "";
@@ -413,7 +388,7 @@ describe("while a replay runs", () => {
       if (n === 1) response.writeHead(200).end();
       else if (typeof held.answer === "function") held.answer(response, nth, received);
     };
-    return { account, held, hook, ids, ...type(app.url, account, line.split(" ")) };
+    return { account, held, hook, ids, ...type(relay.app.url, account, line.split(" ")) };
   }
 
   test("a line shows how far it is, and goes when it ends", async () => {
@@ -456,7 +431,7 @@ describe("while a replay runs", () => {
     const { account, held, ended, progress, when } = await begin();
     await when(progress, (line) => line.includes("1 delivered"));
     const { out: id } = await run(account, "replay all --detach");
-    const follower = type(app.url, account, ["replay", "show", id, "--follow"]);
+    const follower = type(relay.app.url, account, ["replay", "show", id, "--follow"]);
     await follower.when(follower.progress, (line) => line === `${id} waits for an earlier replay of the account`);
     const { code, out } = await run(account, `replay cancel ${id}`);
     expect({ code, out }).toEqual({ code: 0, out: summary("cancelled: 3 events; 0 delivered") });
@@ -546,7 +521,7 @@ describe("what cannot be done is one line with a remedy", () => {
     ["replay cancel ..", 2, '".." is not an id. Try: postrider replay list'],
     ["replay list --size 0", 2, "size must be at least 1. Try: postrider help replay list"],
   ])("%s: exit code %i", async (line, expected, message) => {
-    const { code, out, err } = await run(await app.account(), line);
+    const { code, out, err } = await run(await relay.app.account(), line);
     expect({ code, out }).toEqual({ code: expected, out: "" });
     expect(err).toHaveLength(1);
     expect(err[0]).toStartWith(`postrider: ${message}`);

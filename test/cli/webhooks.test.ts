@@ -1,43 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
-import {
-  batchOf,
-  closedPort,
-  type Hooks,
-  ingestOne,
-  register,
-  settled,
-  startHooks,
-  until,
-} from "../support/api-server.ts";
+import { batchOf, closedPort, ingestOne, register, settled, until } from "../support/api-server.ts";
 import { type ReceivedRequest, startReceiver } from "../support/receiver.ts";
-import { createScriptedIo, type Script } from "../support/scripted-io.ts";
-import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
-import { type } from "../support/typed.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
+import type { TestAccount } from "../support/test-app.ts";
+import { type, useTyped } from "../support/typed.ts";
 
-let app: TestApp;
-let hooks: Hooks;
-
-beforeAll(async () => {
-  app = await startTestApp({ env: { POSTRIDER_RETRY_SCHEDULE: "1h" } });
-  hooks = await startHooks();
-});
-
-afterAll(async () => {
-  hooks.stop();
-  await app.stop();
-});
-
-async function run(account: TestAccount, line: string, script: Script = {}) {
-  const { ended, out, err, questions } = type(app.url, account, line.split(" "), script);
-  return { code: await ended, out: out.join("\n"), err, questions };
-}
+const relay = useTyped();
+const { run } = relay;
 
 /** Two may be added to those that it has. */
 async function withWebhooks(...webhooks: Parameters<typeof register>[1][]): Promise<TestAccount> {
-  const account = await app.account();
+  const account = await relay.app.account();
   const limits = { webhooks: webhooks.length + 2 };
-  await app.request("PUT", `/operator/tenants/${account.id}/limits`, { token: app.operatorToken, body: limits });
+  await relay.app.request("PUT", `/operator/tenants/${account.id}/limits`, {
+    token: relay.app.operatorToken,
+    body: limits,
+  });
   await register(account, ...webhooks);
   return account;
 }
@@ -51,7 +30,7 @@ const everySetting = {
 
 describe("webhooks list", () => {
   test("is a table for people, with how the latest deliveries went", async () => {
-    const [good, bad] = [hooks.hook(200), hooks.hook(404)];
+    const [good, bad] = [relay.hooks.hook(200), relay.hooks.hook(404)];
     const account = await withWebhooks(
       { webhook_url: `${good.url}?token=secret`, name: "Sh\u202eop", event_types: ["order.*", "invoice.paid"] },
       bad.url,
@@ -75,11 +54,11 @@ describe("webhooks list", () => {
   });
 
   test("shows a failure that is not among the latest deliveries, until one has succeeded since", async () => {
-    const bad = hooks.hook(404);
+    const bad = relay.hooks.hook(404);
     const account = await withWebhooks(bad.url);
     await settled(account, await ingestOne(account));
     await register(account, { webhook_url: bad.url, paused: true });
-    const { body } = await batchOf(app, account, 100);
+    const { body } = await batchOf(relay.app, account, 100);
     const cells = async () => (await run(account, "webhooks list")).out.split("\n")[1]?.split(/ {2,}/).slice(2, 7);
     expect(await cells()).toEqual(["paused", "0", "0", "100", "HTTP 404"]);
 
@@ -91,29 +70,29 @@ describe("webhooks list", () => {
 
   test("also one that is in none of the hundred largest groups", async () => {
     const letter = (n: number) => String.fromCharCode(97 + n);
-    const noisy = hooks.hook((response, nth) => {
+    const noisy = relay.hooks.hook((response, nth) => {
       const way = nth % 101;
       response.writeHead(422).end(`no ${letter(way % 26)}${letter(Math.floor(way / 26))}`);
     });
     const [loud, quiet] = [
       { webhook_url: noisy.url, event_types: ["loud"] },
-      { webhook_url: hooks.hook(404).url, event_types: ["quiet"] },
+      { webhook_url: relay.hooks.hook(404).url, event_types: ["quiet"] },
     ];
     const account = await withWebhooks(loud, quiet);
     await settled(account, await ingestOne(account, { type: "quiet" }));
-    await batchOf(app, account, 202, { type: "loud" });
+    await batchOf(relay.app, account, 202, { type: "loud" });
     await until(
       () => account.get("/v1/failures"),
       ({ body }) => body.total === 102 && body.groups.every(({ failed }: { failed: number }) => failed === 2),
     );
     await register(account, loud, { ...quiet, paused: true });
-    await batchOf(app, account, 100, { type: "quiet" });
+    await batchOf(relay.app, account, 100, { type: "quiet" });
     const { out } = await run(account, "webhooks list");
     expect(out.split("\n")[2]?.split(/ {2,}/).slice(2, 7)).toEqual(["paused", "0", "0", "100", "HTTP 404"]);
   });
 
   test("is what `webhooks` alone means, and --json is the server's list with all settings", async () => {
-    const account = await withWebhooks(hooks.hook().url);
+    const account = await withWebhooks(relay.hooks.hook().url);
     expect((await run(account, "webhooks")).out).toBe((await run(account, "webhooks list")).out);
     const { text } = await account.get("/v1/tenants/webhooks?expand=true");
     for (const line of ["webhooks --json", "webhooks list --json"]) {
@@ -122,7 +101,7 @@ describe("webhooks list", () => {
   });
 
   test("that is empty says how to add one", async () => {
-    expect(await run(await app.account(), "webhooks")).toMatchObject({
+    expect(await run(await relay.app.account(), "webhooks")).toMatchObject({
       code: 0,
       out: "The account has no webhooks. To add one: postrider webhooks add URL",
     });
@@ -137,11 +116,11 @@ describe("webhooks add", () => {
     [" --type order.*,invoice.paid --name Orders", { name: "Orders", event_types: ["order.*", "invoice.paid"] }],
   ])("URL%s prints the id and leaves the others as they are", async (flags, expected) => {
     const account = await withWebhooks(
-      { webhook_url: `${hooks.hook().url}?token=secret`, ...everySetting },
-      { webhook_url: hooks.hook().url, name: "Second" },
+      { webhook_url: `${relay.hooks.hook().url}?token=secret`, ...everySetting },
+      { webhook_url: relay.hooks.hook().url, name: "Second" },
     );
     const before = await settingsOf(account);
-    const { url } = hooks.hook();
+    const { url } = relay.hooks.hook();
     const { code, out, err } = await run(account, `webhooks add ${url}${flags}`);
     const [first, second, added] = await settingsOf(account);
     expect({ code, out }).toEqual({ code: 0, out: added.id });
@@ -152,7 +131,7 @@ describe("webhooks add", () => {
 
   test("--json prints the webhook with all its settings", async () => {
     const account = await withWebhooks();
-    const { out } = await run(account, `webhooks add ${hooks.hook().url} --json`);
+    const { out } = await run(account, `webhooks add ${relay.hooks.hook().url} --json`);
     expect(out).toBe(JSON.stringify((await settingsOf(account))[0]));
   });
 
@@ -174,7 +153,7 @@ describe("webhooks add", () => {
     ["http://localhost:9000/ --type=", "--type must be words of letters, "],
     [`http://localhost:9000/ --name ${"x".repeat(201)}`, "--name must have at most 200 characters."],
   ])("%s: the server's rule, in the words of the command line", async (typed, message) => {
-    const { url } = hooks.hook();
+    const { url } = relay.hooks.hook();
     const account = await withWebhooks(url);
     const [{ id }] = await settingsOf(account);
     const respelt = url.replace("/hook/", "/./hook/");
@@ -186,8 +165,8 @@ describe("webhooks add", () => {
   });
 
   test("of what an account registered that may have no more says so, not to remove it", async () => {
-    const account = await app.account();
-    const { url } = hooks.hook();
+    const account = await relay.app.account();
+    const { url } = relay.hooks.hook();
     await register(account, `${url}?token=secret`);
     const [{ id }] = await settingsOf(account);
     expect((await run(account, `webhooks add ${url}?token=secret`)).err).toEqual([
@@ -196,9 +175,9 @@ describe("webhooks add", () => {
   });
 
   test("of more than the account may have says how to make room", async () => {
-    const account = await app.account();
-    await register(account, hooks.hook().url);
-    const { code, err } = await run(account, `webhooks add ${hooks.hook().url}`);
+    const account = await relay.app.account();
+    await register(account, relay.hooks.hook().url);
+    const { code, err } = await run(account, `webhooks add ${relay.hooks.hook().url}`);
     expect({ code, err }).toEqual({
       code: 1,
       err: [
@@ -210,9 +189,9 @@ describe("webhooks add", () => {
 
 describe("changes at the same moment", () => {
   test("undo none of each other", async () => {
-    const account = await withWebhooks(hooks.hook().url, hooks.hook().url, hooks.hook().url);
+    const account = await withWebhooks(relay.hooks.hook().url, relay.hooks.hook().url, relay.hooks.hook().url);
     const [first, second, third] = await settingsOf(account);
-    const { url } = hooks.hook();
+    const { url } = relay.hooks.hook();
     const lines = [`add ${url}`, `remove ${first.id} --yes`, `pause ${second.id}`, `remove ${third.id} --yes`];
     const ended = await Promise.all(lines.map((line) => run(account, `webhooks ${line}`)));
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
@@ -222,8 +201,8 @@ describe("changes at the same moment", () => {
 
 describe("webhooks remove", () => {
   test("asks first, and leaves the others as they are", async () => {
-    const { url } = hooks.hook();
-    const stays = { webhook_url: hooks.hook().url, ...everySetting };
+    const { url } = relay.hooks.hook();
+    const stays = { webhook_url: relay.hooks.hook().url, ...everySetting };
     const account = await withWebhooks(`${url}?token=secret`, stays);
     const [{ id }, other] = await settingsOf(account);
     const question = `This removes ${id} (${url}) with its settings, and what waits for it fails. Continue? [y/N] `;
@@ -240,7 +219,7 @@ describe("webhooks remove", () => {
   });
 
   test("needs --yes in a script, and then what waits for it fails", async () => {
-    const account = await withWebhooks({ webhook_url: hooks.hook().url, paused: true });
+    const account = await withWebhooks({ webhook_url: relay.hooks.hook().url, paused: true });
     const [{ id }] = await settingsOf(account);
     const eventId = await ingestOne(account);
     expect(await run(account, `webhooks remove ${id}`)).toMatchObject({
@@ -253,9 +232,9 @@ describe("webhooks remove", () => {
   });
 
   test("keeps what somebody else adds while the question is open", async () => {
-    const [gone, added] = [hooks.hook().url, hooks.hook().url];
+    const [gone, added] = [relay.hooks.hook().url, relay.hooks.hook().url];
     const account = await withWebhooks(gone);
-    const { io } = createScriptedIo({ env: { POSTRIDER_URL: app.url, POSTRIDER_TOKEN: account.jwt } });
+    const { io } = createScriptedIo({ env: { POSTRIDER_URL: relay.app.url, POSTRIDER_TOKEN: account.jwt } });
     const ask = async () => {
       await register(account, gone, added);
       return "y";
@@ -273,7 +252,7 @@ describe("webhooks test", () => {
     [503, 1, ["outcome  not acknowledged", "status   503", "reason   HTTP 503 from {url}"]],
     ["closed", 1, ["outcome  not acknowledged", "status   –", "reason   Connection refused by {url}"]],
   ] as const)("of a receiver that answers %s has exit code %i", async (answer, expected, lines) => {
-    const url = answer === "closed" ? `http://127.0.0.1:${await closed}/hook` : hooks.hook(answer).url;
+    const url = answer === "closed" ? `http://127.0.0.1:${await closed}/hook` : relay.hooks.hook(answer).url;
     const account = await withWebhooks(`${url}?token=secret`);
     const { code, out } = await run(account, `webhooks test ${url}`);
     expect(code).toBe(expected);
@@ -283,7 +262,7 @@ describe("webhooks test", () => {
   });
 
   test("shows how the answer begins, and --json is the attempt", async () => {
-    const hook = hooks.hook((response) => response.end("tha\u202enks\nat length"));
+    const hook = relay.hooks.hook((response) => response.end("tha\u202enks\nat length"));
     const account = await withWebhooks(hook.url);
     const [{ id }] = await settingsOf(account);
     const { out: pairs } = await run(account, `webhooks test ${id}`);
@@ -297,7 +276,7 @@ describe("webhooks test", () => {
 
 describe("webhooks test, of one that gets nothing but tests or leads elsewhere", () => {
   test("says that it is paused or disabled, and what ends that", async () => {
-    const hook = hooks.hook(410);
+    const hook = relay.hooks.hook(410);
     const account = await withWebhooks(hook.url);
     const [{ id }] = await settingsOf(account);
     expect((await run(account, `webhooks test ${id}`)).err).toEqual([]);
@@ -321,7 +300,7 @@ describe("webhooks test, of one that gets nothing but tests or leads elsewhere",
     ["//user:secret@new.example/hook", "http://new.example/hook"],
     ["mailto:somebody@new.example", null],
   ])("shows where a redirect to %s leads, as `events show` does", async (location, shown) => {
-    const { url } = hooks.hook((response) => response.writeHead(301, { location }).end());
+    const { url } = relay.hooks.hook((response) => response.writeHead(301, { location }).end());
     const account = await withWebhooks(url);
     const { out } = await run(account, `webhooks test ${url}`);
     const reason = `HTTP 301 from ${url}${shown === null ? "" : ` to ${shown}; redirects are not followed`}`;
@@ -337,8 +316,8 @@ describe("webhooks test, of one that gets nothing but tests or leads elsewhere",
 
 describe("webhooks pause, resume and enable", () => {
   test("change the state of one webhook and nothing else", async () => {
-    const { url } = hooks.hook();
-    const account = await withWebhooks({ webhook_url: url, ...everySetting, paused: false }, hooks.hook().url);
+    const { url } = relay.hooks.hook();
+    const account = await withWebhooks({ webhook_url: url, ...everySetting, paused: false }, relay.hooks.hook().url);
     const before = await settingsOf(account);
     const [{ id }, second] = before;
     expect(await run(account, `webhooks pause ${url}`)).toMatchObject({ code: 0, out: `${id} is paused.`, err: [] });
@@ -348,7 +327,7 @@ describe("webhooks pause, resume and enable", () => {
   });
 
   test("enable ends that a webhook is disabled, which resume does not", async () => {
-    const account = await withWebhooks(hooks.hook(410).url);
+    const account = await withWebhooks(relay.hooks.hook(410).url);
     for (let n = 0; n < 3; n += 1) await settled(account, await ingestOne(account));
     const [{ id }] = await until(
       () => settingsOf(account),
@@ -376,12 +355,12 @@ describe("what cannot be done is one line with a remedy", () => {
       "The account has no webhooks. Try: postrider webhooks add URL",
     ]),
   ])("%s: exit code %i", async (line, expected, message) => {
-    const { code, out, err } = await run(await app.account(), line);
+    const { code, out, err } = await run(await relay.app.account(), line);
     expect({ code, out, err }).toEqual({ code: expected, out: "", err: [`postrider: ${message}`] });
   });
 
   test("a webhook that is not registered, or that two could be", async () => {
-    const { url } = hooks.hook();
+    const { url } = relay.hooks.hook();
     const account = await withWebhooks(`${url}?token=secret`, `${url}?token=other`);
     const [one, two] = await settingsOf(account);
     const named = `${one.id} (${url}), or ${two.id} (${url})`;
