@@ -146,7 +146,10 @@ export interface CredentialVerbs {
   apiKeys(tenantKey: number): Promise<ApiKey[]>;
   /** Answers synchronously when the key is cached: every event needs this lookup. */
   findApiKey(hash: Uint8Array): FoundApiKey | null | Promise<FoundApiKey | null>;
-  /** Adds a key; any other active one ends at its own end or `othersEndAt`, whichever is earlier. Removes all but the latest. */
+  /**
+   * Adds a key; any other active one ends at its own end or `othersEndAt`, whichever is earlier. Removes all but the latest. If
+   * they end now, no hash finds them any more: were the clock set back, those that were found would be active again.
+   */
   rotateApiKey(tenantKey: number, key: NewApiKey, othersEndAt: number, now: number, act?: Act): Promise<ApiKey>;
   /** Notes when keys were last used, by id. Keys that no longer exist are skipped. */
   touchApiKeys(uses: ReadonlyMap<string, number>): Promise<void>;

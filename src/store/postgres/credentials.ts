@@ -74,6 +74,12 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
           .set({ expiresAt: othersEndAt })
           .where(among(t.apiKey, tenantKey, ends));
         if (forgets.length > 0) await tx.db.delete(t.apiKey).where(among(t.apiKey, tenantKey, forgets));
+        if (othersEndAt <= now) {
+          await tx.db
+            .update(t.apiKey)
+            .set({ hash: sql`sha256(${t.apiKey.hash})` })
+            .where(eq(t.apiKey.tenantKey, tenantKey));
+        }
         tx.changed({ ...changed(held.tenant), kind: "api_keys_changed" });
         const [added] = await tx.db
           .insert(t.apiKey)

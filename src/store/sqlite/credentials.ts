@@ -99,6 +99,9 @@ export function credentialVerbs({ client, db, writer, hold, audit }: Connection)
         if (ends.length > 0)
           db.update(t.apiKey).set({ expiresAt: othersEndAt }).where(inArray(t.apiKey.key, ends)).run();
         if (forgets.length > 0) db.delete(t.apiKey).where(inArray(t.apiKey.key, forgets)).run();
+        if (othersEndAt <= now) {
+          db.update(t.apiKey).set({ hash: sql`randomblob(32)` }).where(eq(t.apiKey.tenantKey, tenantKey)).run();
+        }
         held.apiKeys = new Map();
         tx.changed({ ...changed(held.tenant), kind: "api_keys_changed" });
         return db

@@ -84,6 +84,24 @@ export function credentialsContract(backend: StoreBackend): void {
         expect((await world.store.apiKeys(untouched.key))[0]?.expiresAt).toBeNull();
       });
 
+      test("a rotation that ends the others at once keeps them from being found, whatever the clock says later; all stay listed", async () => {
+        const [first, second, third] = [newApiKeyRow(), newApiKeyRow(), newApiKeyRow()];
+        const { key } = await world.tenant({ apiKey: first });
+        const other = newApiKeyRow();
+        await world.tenant({ apiKey: other });
+        await world.store.rotateApiKey(key, second, 2_000, 1_000);
+        await world.store.rotateApiKey(key, third, 3_000, 3_000);
+        const found = await Promise.all(
+          [first, second, third, other].map(async ({ hash }) => (await world.store.findApiKey(hash))?.apiKeyId ?? null),
+        );
+        expect(found).toEqual([null, null, third.id, other.id]);
+        expect((await world.store.apiKeys(key)).map(({ id, expiresAt }) => [id, expiresAt])).toEqual([
+          [third.id, null],
+          [second.id, 3_000],
+          [first.id, 2_000],
+        ]);
+      });
+
       test("the latest 1,000 API keys are kept, of this account alone; one that is forgotten is refused", async () => {
         const oldest = newApiKeyRow();
         const tenant = await world.tenant({ apiKey: oldest });
