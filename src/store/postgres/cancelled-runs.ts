@@ -7,6 +7,7 @@ import { endedStates } from "./ended-states.ts";
 import { heldBack } from "./event-schema.ts";
 import { describeGroup, FailureTally, groupsThere, type KnownGroups } from "./failure-counts.ts";
 import { count, type HeldTenant, hold } from "./held-tenants.ts";
+import { unownText } from "./holdings.ts";
 import { lockLines, releaseNext } from "./lines.ts";
 import { arrayText } from "./parameters.ts";
 import { rowAt, toReplay } from "./replay-rows.ts";
@@ -23,7 +24,7 @@ export interface QueuedPlace {
 }
 
 export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
-  /** Like `returnCancelled`, for records that this node has claimed. */
+  /** Like `returnCancelled`, for records that this node has claimed and does not hold. Afterwards it owns none of them. */
   putBack(tenantKey: number, places: readonly QueuedPlace[], incarnation: number): Promise<void>;
 }
 
@@ -208,7 +209,10 @@ export function createCancelledRuns(
     putBack: (tenantKey, places, incarnation) =>
       writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
-        if (!held.gone) await putBack(tx, held, places, incarnation);
+        if (held.gone) return;
+        await putBack(tx, held, places, incarnation);
+        // Another replay may have begun a run of some since: they have kept an owner that does not know of them.
+        await tx.run(unownText, [tenantKey, ...listsOf(places), incarnation]);
       }),
 
     async returnCancelled(limit) {

@@ -167,40 +167,42 @@ export function queueVerbs(
     async claim({ tenantKey, webhookKey }, now, limit): Promise<Claimed> {
       const { slot, incarnation } = node();
       const values = [ownerLaneOf({ slot }), incarnation, tenantKey, webhookKey, now, limit];
-      const claimed = await underWay
-        .run(() => pool.write<ClaimedRow>(claimText, values))
-        .catch((error) => {
+      // As long as the holdings do not compare, what is claimed here cannot be claimed again before it is put back.
+      const { due, isMore } = await underWay.run(async () => {
+        const claimed = await pool.write<ClaimedRow>(claimText, values).catch((error) => {
           if (error instanceof OutcomeUnknown) holdings.doubt(tenantKey);
           throw error;
         });
-      // Each row carries a copy of them.
-      const sealedHeaders = claimed[0]?.sealedHeaders ?? null;
-      const due = claimed
-        .filter((row) => !row.isCancelled)
-        .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
-        .map(({ idTail, dueAt: _, label, isCancelled: _c, rateLimit, maxConcurrency, ...row }): DueDelivery => {
-          const replayGroupId = label === null ? null : labelOf(label);
-          const limits = limitsOf({ rateLimit, maxConcurrency });
-          return {
-            ...row,
-            tenantKey,
-            webhookKey,
-            limits,
-            sealedHeaders,
-            eventId: encodeEventId(row.eventSeq, idTail),
-            replayGroupId,
-          };
-        });
-      holdings.take(due);
-      const cancelled = claimed.filter((row) => row.isCancelled);
-      if (cancelled.length > 0) {
-        const places = cancelled.map(({ eventSeq, deliveryKey, replayKey, orderHash }) => ({
-          ...{ eventSeq, key: deliveryKey, replayKey, webhookKey, orderHash },
-        }));
-        // What is claimed is returned; what is not put back loses its owner again.
-        await cancelledRuns.putBack(tenantKey, places, incarnation).catch(() => holdings.doubt(tenantKey));
-      }
-      if (claimed.length === limit || cancelled.length > 0) return { due, nextDueAt: now };
+        // Each row carries a copy of them.
+        const sealedHeaders = claimed[0]?.sealedHeaders ?? null;
+        const due = claimed
+          .filter((row) => !row.isCancelled)
+          .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
+          .map(({ idTail, dueAt: _, label, isCancelled: _c, rateLimit, maxConcurrency, ...row }): DueDelivery => {
+            const replayGroupId = label === null ? null : labelOf(label);
+            const limits = limitsOf({ rateLimit, maxConcurrency });
+            return {
+              ...row,
+              tenantKey,
+              webhookKey,
+              limits,
+              sealedHeaders,
+              eventId: encodeEventId(row.eventSeq, idTail),
+              replayGroupId,
+            };
+          });
+        holdings.take(due);
+        const cancelled = claimed.filter((row) => row.isCancelled);
+        if (cancelled.length > 0) {
+          const places = cancelled.map(({ eventSeq, deliveryKey, replayKey, orderHash }) => ({
+            ...{ eventSeq, key: deliveryKey, replayKey, webhookKey, orderHash },
+          }));
+          // What is claimed is returned; what is not put back loses its owner again.
+          await cancelledRuns.putBack(tenantKey, places, incarnation).catch(() => holdings.doubt(tenantKey));
+        }
+        return { due, isMore: claimed.length === limit || cancelled.length > 0 };
+      });
+      if (isMore) return { due, nextDueAt: now };
       const next = await pool.read<{ at: number }>(nextDueText, [tenantKey, webhookKey, now]).catch(() => null);
       // What is claimed is returned, whatever happens afterwards; then it is not known when the next one is due.
       return { due, nextDueAt: next === null ? now : (next[0]?.at ?? null) };

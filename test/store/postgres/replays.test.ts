@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
@@ -14,6 +14,7 @@ import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { planOf } from "../../support/postgres-plans.ts";
 import { createPostgresWorlds, type PostgresWorlds } from "../../support/postgres-worlds.ts";
 import { latestKey, type World } from "../../support/store-factory.ts";
+import { whenWaiting } from "./event-lane.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
@@ -146,6 +147,55 @@ describeWithPostgres("replays, with several nodes", () => {
       expect([...runs]).toEqual([{ run: 2, n: 60 }]);
       expect(await usageOf(tenant)).toEqual({ pending: 60, delivered: 0, failed: 0 });
     }
+  });
+
+  describe("a record claimed for a cancelled replay, and replayed again before it is put back", () => {
+    /** @returns the replay that came in between */
+    async function overtake(tenant: Tenant, id: string, by: World): Promise<string> {
+      const [webhook] = await here.store.webhooks(tenant.key);
+      const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
+      const locked = Promise.withResolvers<void>();
+      const mayGoOn = Promise.withResolvers<void>();
+      const holdingBack = pool.transact(async (tx) => {
+        await tx.run("select 1 from tenant where key = $1::bigint for update", [tenant.key]);
+        locked.resolve();
+        await mayGoOn.promise;
+      });
+      await locked.promise;
+      const replayed = by.replayEvent(tenant, id);
+      await whenWaiting(pool, 1);
+      const claimed = here.store.claim(ref, here.clock.now(), 10);
+      await whenWaiting(pool, 2);
+      mayGoOn.resolve();
+      await holdingBack;
+      expect(await claimed).toEqual({ due: [], nextDueAt: here.clock.now() });
+      return (await replayed).replay.id;
+    }
+
+    test.each(["here", "there"])("%s, is anybody's", async (by) => {
+      const tenant = await here.tenant({ urls: [a] });
+      const id = await here.event(tenant, "failed");
+      const { replay } = await here.replayEvent(tenant, id);
+      await here.store.cancelReplay(tenant.key, replay.id, here.clock.now());
+      const later = await overtake(tenant, id, by === "here" ? here : there);
+      await there.settle(firstOf(await there.claim(tenant)), "delivered");
+      expect(await here.replay(tenant, later)).toMatchObject({ status: "completed", delivered: 1 });
+    });
+
+    test("is still the head of its line", async () => {
+      const tenant = await here.tenant();
+      await here.setUrls(tenant, { url: a, ordered: true });
+      const event = { payload: new Uint8Array([0x7b, 0x7d]), type: null, orderingKey: "x" };
+      const [id = "", next = ""] = (await here.accept(tenant, { events: [event, event] })).eventIds;
+      const { replay } = await here.replayEvent(tenant, id);
+      await here.store.cancelReplay(tenant.key, replay.id, here.clock.now());
+      const later = await overtake(tenant, id, there);
+      const head = await there.claim(tenant);
+      expect(head.map(({ eventId }) => eventId)).toEqual([id]);
+      await there.settle(firstOf(head), "delivered");
+      expect(await here.replay(tenant, later)).toMatchObject({ status: "completed", delivered: 1 });
+      expect((await there.claim(tenant)).map(({ eventId }) => eventId)).toEqual([next]);
+    });
   });
 
   test("keep their counts while others settle what they queue", async () => {
