@@ -144,6 +144,7 @@ export function acceptanceVerbs(
         deliveries.push(firstDelivery(tenant, webhook, { deliveryKey, eventSeq, eventId, payload, trace, orderHash }));
       }
     }
+    if (filed === 1) filing.addFiled(tx);
     const unowned: WebhookRef[] = [];
     for (const { webhook, room, records } of takers.values()) {
       use.recordAdded(held, webhook);

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../../lib/clock.ts";
-import { type DamageReport, unlessDamaged } from "./damage.ts";
+import { type DamageReport, keyBehindDamage, readableRows, unlessDamaged } from "./damage.ts";
+import type { RowKeys } from "./row-keys.ts";
 import type { WriteTransaction } from "./transaction.ts";
 import type { Writer } from "./writer.ts";
 
@@ -25,6 +26,8 @@ export interface Filing {
   defers(events: number): boolean;
   /** Adds a record that this transaction has written with `filed = 0`. */
   add(tenantKey: number, deliveryKey: number): void;
+  /** Told by a transaction that has written records with `filed = 1`: the next start need not look for others among them. */
+  addFiled(tx: WriteTransaction): void;
   /** Files the account's records: from here on this transaction finds all of them. */
   file(tx: WriteTransaction, tenantKey: number): void;
   /** Takes the account's records that are in no list: code that erases the account has to find them. */
@@ -51,6 +54,9 @@ const batchEvents = 20;
 /** Most waiting records, over all accounts: as many as come in within a second. */
 const mostWaiting = 10_000;
 
+/** What was filed as it was accepted is read again by the next start, up to so many records: takes it a millisecond. */
+const mostReadAgain = 10_000;
+
 /** Pause after a failure, such as a full disk. */
 const retryAfterMs = 1_000;
 
@@ -66,12 +72,13 @@ interface FilingDeps {
   client: Database;
   writer: Pick<Writer, "submit">;
   clock: Clock;
+  rowKeys: Pick<RowKeys, "lastDelivery">;
   /** See `spare-room.ts`. */
   hasRoom(): boolean;
   reportDamage: DamageReport;
 }
 
-export function createFiling({ client, writer, clock, hasRoom, reportDamage }: FilingDeps): Filing {
+export function createFiling({ client, writer, clock, rowKeys, hasRoom, reportDamage }: FilingDeps): Filing {
   const statements = prepare(client);
   /** Keys by account, the account that has waited longest first. */
   const waiting = new Map<number, number[]>();
@@ -81,7 +88,9 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
   let seenTo = 0;
   let cancel: (() => void) | null = null;
   let closed = false;
-  for (const { key, tenantKey } of statements.unfiled.all()) add(tenantKey, key);
+  /** As the database has it, or this transaction writes it. */
+  let filedTo = statements.filedTo.get()?.key ?? 0;
+  for (const { key, tenantKey } of unfiled(statements, reportDamage)) add(tenantKey, key);
 
   function add(tenantKey: number, deliveryKey: number): void {
     const keys = waiting.get(tenantKey);
@@ -126,6 +135,18 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
     }
   }
 
+  /** Everything up to this key is filed, or everything there is: where nothing waits. */
+  function moveMark(tx: WriteTransaction, upTo = filedTo): void {
+    const from = filedTo;
+    const to = waiting.size === 0 ? rowKeys.lastDelivery() : upTo;
+    if (to <= from) return;
+    statements.mark.run(to);
+    filedTo = to;
+    tx.ifUndone(() => {
+      filedTo = Math.min(filedTo, from);
+    });
+  }
+
   function look(): void {
     cancel = null;
     const upTo = seenTo;
@@ -145,7 +166,7 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
     while (tenantKeys.length > 0) {
       await writer.submit<void>((tx) => {
         fileSome(tx, tenantKeys, upTo);
-        if (tenantKeys.length === 0) statements.mark.run(upTo);
+        if (tenantKeys.length === 0) moveMark(tx, upTo);
       }, "patient");
     }
   }
@@ -162,17 +183,20 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
   return {
     defers: (events) => events < batchEvents && records < mostWaiting && hasRoom(),
     add,
+    addFiled(tx) {
+      if (waiting.size === 0 && rowKeys.lastDelivery() - filedTo >= mostReadAgain) moveMark(tx);
+    },
     file,
     take,
     whenFiled: (tenantKey) => fileOf(tenantKey).catch(() => {}),
     async close() {
       closed = true;
       cancel?.();
-      if (waiting.size === 0) return;
+      if (waiting.size === 0 && filedTo === rowKeys.lastDelivery()) return;
       await writer
         .submit<void>((tx) => {
           for (const tenantKey of [...waiting.keys()]) file(tx, tenantKey);
-          statements.mark.run(lastAdded);
+          moveMark(tx);
         })
         .catch(() => {});
     },
@@ -183,19 +207,54 @@ export function createFiling({ client, writer, clock, hasRoom, reportDamage }: F
 export function fileLeftOver(client: Database): void {
   const statements = prepare(client);
   client.transaction(() => {
-    for (const { key } of statements.unfiled.all()) fileOne(statements, key);
+    for (const { key } of unfiled(statements, () => {})) fileOne(statements, key);
   })();
 }
 
+interface Unfiled {
+  readonly key: number;
+  readonly tenantKey: number;
+}
+
+interface FoundRecord extends Unfiled {
+  readonly filed: number;
+}
+
 const prepare = (client: Database) => ({
-  unfiled: client.prepare<{ key: number; tenantKey: number }, []>(
-    `select key, tenant_key as tenantKey from delivery
-     where key > (select filed_to from lane where id = 1) and filed = 0 order by key`,
+  filedTo: client.prepare<{ key: number }, []>("select filed_to as key from lane where id = 1"),
+  unfiled: client.prepare<Unfiled, [number]>(
+    "select key, tenant_key as tenantKey from delivery where key > ?1 and filed = 0 order by key",
+  ),
+  some: client.prepare<FoundRecord, [number, number]>(
+    "select key, tenant_key as tenantKey, filed from delivery where key >= ?1 order by key limit ?2",
   ),
   set: client.prepare<never, [number]>("update delivery set filed = 1 where key = ?1"),
   mark: client.prepare<never, [number]>("update lane set filed_to = ?1 where id = 1"),
 });
 
+type Statements = ReturnType<typeof prepare>;
+
+/** The records that are in no list, apart from damaged ones. */
+function unfiled(statements: Statements, reportDamage: DamageReport): readonly Unfiled[] {
+  const filedTo = statements.filedTo.get()?.key ?? 0;
+  const found = unlessDamaged(() => statements.unfiled.all(filedTo));
+  if (found) return found;
+  reportDamage("A part of the table delivery");
+  return readableUnfiled(statements, filedTo);
+}
+
+function readableUnfiled({ some }: Statements, filedTo: number): readonly Unfiled[] {
+  const found: Unfiled[] = [];
+  for (let from = filedTo + 1; ; ) {
+    const { rows, isWhole } = readableRows(some.iterate(from, recordsAtOnce));
+    found.push(...rows.filter(({ filed }) => filed === 0));
+    if (isWhole && rows.length < recordsAtOnce) return found;
+    const last = rows.at(-1);
+    const next = last ? last.key + 1 : keyBehindDamage(from, Number.MAX_SAFE_INTEGER, (key) => some.get(key, 1));
+    if (next === null) return found;
+    from = next;
+  }
+}
+
 /** @returns false when it is damaged: it stays out of the lists */
-const fileOne = ({ set }: ReturnType<typeof prepare>, key: number): boolean =>
-  unlessDamaged(() => set.run(key)) !== null;
+const fileOne = ({ set }: Statements, key: number): boolean => unlessDamaged(() => set.run(key)) !== null;

@@ -8,6 +8,8 @@ import type { Database } from "bun:sqlite";
  */
 export interface RowKeys {
   nextDelivery(): number;
+  /** No delivery has a higher key. */
+  lastDelivery(): number;
   nextAttempt(): number;
   nextInboxDelivery(): number;
 }
@@ -25,6 +27,7 @@ export function createRowKeys(client: Database): RowKeys {
       delivery += 1;
       return delivery;
     },
+    lastDelivery: () => delivery,
     nextAttempt() {
       attempt += 1;
       return attempt;

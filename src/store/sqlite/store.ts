@@ -145,16 +145,17 @@ export function openSqliteStore({
     ...(commit && { commit }),
   });
   const hold = createTenantHolder(client);
+  const rowKeys = createRowKeys(client);
   const billing = createBillingRows(client);
   const connection: Connection = {
     client,
     db,
     writer,
     hold,
-    rowKeys: createRowKeys(client),
+    rowKeys,
     ownership: createOwnership(),
     filing: createFiling({
-      ...{ client, writer, clock, reportDamage },
+      ...{ client, writer, clock, rowKeys, reportDamage },
       hasRoom: createSpareRoom(client, dataDir, clock),
     }),
     billing,

@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
+import { cpSync } from "node:fs";
 import { join } from "node:path";
 import type { AttemptRef } from "../../../src/store/deliveries.ts";
 import { databaseFile } from "../../../src/store/sqlite/open.ts";
@@ -7,6 +8,7 @@ import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
+import { readAll } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
 import { bytes, newTenant, settlementOf, untyped } from "../../support/store-factory.ts";
 
@@ -126,4 +128,27 @@ test("what has outlived its use goes, except from a damaged table", async () => 
   expect(sessions()).toBe(0);
   client.close();
   expect(warnings).toContainEqual(expect.stringMatching(/^The table idempotency cannot be read/));
+});
+
+test("a start passes over old records on a damaged page, and files what is behind them", async () => {
+  const clock = createFakeClock();
+  const dataDir = sqlite.emptyDir();
+  const first = openSqliteStore({ dataDir, clock }).store;
+  const { tenantKey } = await fillHistory(first, clock.now());
+  const other = newTenant({ urls: ["https://b.example/hook"] });
+  const { key } = await first.createTenant(other, clock.now());
+  await first.acceptEvents({ tenantKey: key, apiKeyId: other.apiKey.id, events: [untyped(bytes("{}"))] });
+  const left = sqlite.emptyDir();
+  cpSync(dataDir, left, { recursive: true });
+  await first.close();
+  const pages = pagesOf(left, "delivery", "leaf");
+  overwritePages(left, [...pages.slice(2, 4), ...pages.slice(6, 7)]);
+  const warnings: string[] = [];
+  const { store } = openSqliteStore({ dataDir: left, clock, warn: (message) => void warnings.push(message) });
+  sqlite.cleanUpFirst(() => store.close());
+  expect(warnings).toEqual([expect.stringMatching(/^A part of the table delivery cannot be read/)]);
+  const listed = async (of: number) =>
+    (await readAll((await store.page({ tenantKey: of, page: 0, size: 10 })).records)).length;
+  expect(await listed(key)).toBe(1);
+  expect(await listed(tenantKey)).toBe(10);
 });

@@ -171,4 +171,60 @@ describe("a fresh record", () => {
     const { records } = await next.page({ tenantKey: other.key, page: 0, size: 10 });
     expect(await readAll(records)).toHaveLength(1);
   });
+
+  describe("of a batch, which a start need not look for,", () => {
+    const marks = (path: string) => {
+      const looking = new Database(path, { readonly: true });
+      const found = looking
+        .query<{ batch: number; filedTo: number; newest: number }, []>(
+          "select batch, filed_to as filedTo, (select max(key) from delivery) as newest from lane",
+        )
+        .get();
+      looking.close();
+      if (!found) throw new Error("There is no lane");
+      return found;
+    };
+
+    test("is behind the mark once its server has ended, and one that gets nothing writes nothing", async () => {
+      const { clock, store, path, one, accept } = await openWithTwo();
+      await accept(one, 20);
+      await store.close();
+      const ended = marks(path);
+      expect(ended).toMatchObject({ filedTo: 20, newest: 20 });
+      await openSqliteStore({ dataDir: dirname(path), clock }).store.close();
+      expect(marks(path)).toEqual(ended);
+    });
+
+    test("is behind the mark while its server runs, up to the latest", async () => {
+      const { clock, path, one, accept } = await openWithTwo();
+      for (let i = 0; i < 12; i++) await accept(one, 1_000);
+      const { filedTo, newest } = marks(path);
+      expect(newest).toBe(12_000);
+      expect(filedTo).toBe(10_000);
+      expect(clock.timers).toBe(0);
+    });
+
+    test("is behind the mark only if nothing that waits came before it", async () => {
+      const { path, one, other, accept, pageOf } = await openWithTwo();
+      await accept(other);
+      for (let i = 0; i < 12; i++) await accept(one, 1_000);
+      expect(marks(path).filedTo).toBe(0);
+      await pageOf(other);
+      await accept(one, 20);
+      expect(marks(path)).toMatchObject({ filedTo: 12_021, newest: 12_021 });
+    });
+
+    test("is not behind the mark if its transaction was undone", async () => {
+      const { store, path, one, accept, fail } = await openWithTwo();
+      for (let i = 0; i < 9; i++) await accept(one, 1_000);
+      fail(true);
+      expect(await refusalOf(accept(one, 1_000))).toStartWith("unavailable");
+      fail(false);
+      expect(marks(path).filedTo).toBe(0);
+      await accept(one, 20);
+      const { filedTo, newest } = marks(path);
+      expect(filedTo).toBe(newest);
+      await store.close();
+    });
+  });
 });

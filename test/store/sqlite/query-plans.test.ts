@@ -377,8 +377,10 @@ describe("query plans", () => {
     const billing = createBillingRows(client);
     const books = createBooksFile(client, hold, billing);
     const audit = createAuditLog(client);
-    const filing = createFiling({ client, writer, clock: systemClock, hasRoom: () => true, reportDamage: () => {} });
-    const rows = { hold, rowKeys: createRowKeys(client), ownership: createOwnership(), filing, billing, books, audit };
-    return { client, db, writer, ...rows, queries: createQueries(db), reader, reportDamage: () => {} };
+    const rowKeys = createRowKeys(client);
+    const reportDamage = () => {};
+    const filing = createFiling({ client, writer, clock: systemClock, rowKeys, hasRoom: () => true, reportDamage });
+    const rows = { hold, rowKeys, ownership: createOwnership(), filing, billing, books, audit };
+    return { client, db, writer, ...rows, queries: createQueries(db), reader, reportDamage };
   }
 });
