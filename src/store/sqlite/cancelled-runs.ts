@@ -8,7 +8,7 @@ import { refusalOfWrite } from "../../domain/standing.ts";
 import { leaveState, moveState } from "../../domain/tenant-state.ts";
 import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { readOrRefuse } from "./damage.ts";
+import { isDamage, isStorageDamaged, readOrRefuse } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
@@ -16,11 +16,12 @@ import { stateNumber } from "./queries.ts";
 import { type ReplayRow, replayColumns, toReplay } from "./replay-rows.ts";
 import { refuse, type WriteTransaction } from "./transaction.ts";
 import { createWebhookUse } from "./webhook-use.ts";
+import { writeAroundDamage } from "./write-around-damage.ts";
 
 export type CancelledRuns = Pick<ReplayVerbs, "cancelReplay" | "cancelReplays" | "returnCancelled">;
 
 export interface PutBack {
-  /** Turns records that wait for a cancelled replay back into what they were; others stay as they are. They must be unowned. */
+  /** Turns records that wait for a cancelled replay back into what they were; others, and owned ones, stay as they are. */
   putBack(tx: WriteTransaction, keys: readonly number[]): void;
 }
 
@@ -35,6 +36,15 @@ interface WaitingRow {
   before: string | null;
   orderHash: number | null;
   isHeldBack: number;
+}
+
+interface ReturningRow {
+  readonly key: number;
+  readonly id: string;
+  readonly tenantKey: number;
+  readonly tenantId: string;
+  /** Its account has been deleted. */
+  readonly isGone: number;
 }
 
 /** Cancels replays, and returns the records that were waiting for a cancelled one (`domain/cancelled-run.ts`). */
@@ -54,14 +64,15 @@ export function createCancelledRuns(
   const setCancelled = client.prepare(
     `update replay set phase = ?2, cursor_seq = ?3, completed_at = ?4, is_returning = max(is_returning, ?5) where key = ?1`,
   );
-  const selectReturning = client.prepare<{ key: number; tenantKey: number; tenantId: string }, []>(
-    `select replay.key, replay.tenant_key as tenantKey, tenant.id as tenantId
+  const selectReturning = client.prepare<ReturningRow, []>(
+    `select replay.key, replay.id, replay.tenant_key as tenantKey, tenant.id as tenantId, deleted_at is not null as isGone
      from replay join tenant on tenant.key = replay.tenant_key where is_returning = 1 order by replay.key`,
   );
   const endReturning = client.prepare("update replay set is_returning = 0 where key = ?1");
-  const selectKeys = client.prepare<{ key: number }, [number, string, number]>(
+  // Reads only the index, which a damaged row leaves intact.
+  const selectKeys = client.prepare<{ key: number }, [number, string, string, number]>(
     `select key from delivery where replay_key = ?1 and state = 0 and before is not null
-       and key not in (select value from json_each(?2)) limit ?3`,
+       and key not in (select value from json_each(?2)) and key not in (select value from json_each(?3)) limit ?4`,
   );
   const selectWaiting = client.prepare<WaitingRow, [number]>(
     `select delivery.tenant_key as tenantKey, event_seq as eventSeq, webhook_key as webhookKey, failure_key as failureKey,
@@ -87,6 +98,9 @@ export function createCancelledRuns(
 
   const lines = createLines(client);
 
+  /** Damaged records, and replays whose records are: they stay as they are until the next start. */
+  const lost = { keys: new Set<number>(), replays: new Set<number>() };
+
   /** Asks once for each account: all of a transaction's records are returned at one moment. */
   function failedAskedAt(): (tenantKey: number) => number | null {
     const known = new Map<number, number | null>();
@@ -100,7 +114,7 @@ export function createCancelledRuns(
   function putOneBack(tx: WriteTransaction, key: number, askedAt: ReturnType<typeof failedAskedAt>): number | null {
     const found = selectWaiting.get(key);
     const before = beforeOf(found?.before ?? null);
-    if (!found || !before) return null;
+    if (!found || !before || ownership.has({ webhookKey: found.webhookKey, deliveryKey: key })) return null;
     const { tenantKey, webhookKey, attempts, lastAttemptAt, replayKey, orderHash } = found;
     const isHeldBack = found.isHeldBack === 1;
     const release = () => orderHash !== null && !isHeldBack && lines.release(webhookKey, orderHash, tx.now);
@@ -149,6 +163,42 @@ export function createCancelledRuns(
     return true;
   }
 
+  function passOver({ key, id }: ReturningRow): null {
+    lost.replays.add(key);
+    reportDamage(`What waits for the cancelled replay ${id}`);
+    return null;
+  }
+
+  /** What is damaged is passed over, and holds up no other record and no other replay. */
+  async function returnSome(replay: ReturningRow, limit: number): Promise<ReturnedRecords | "owned" | null> {
+    const { key: replayKey, tenantKey, tenantId, isGone } = replay;
+    if (lost.replays.has(replayKey)) return null;
+    const lostKeys = JSON.stringify([...lost.keys]);
+    const isLeft = (passedOver: string) => selectKeys.get(replayKey, "[]", passedOver, 1) !== null;
+    const keys = isGone ? [] : selectKeys.all(replayKey, ownership.listAll(), lostKeys, limit);
+    if (keys.length > 0) {
+      const woken = await writeAroundDamage(
+        writer,
+        keys,
+        (tx, some) => {
+          const askedAt = failedAskedAt();
+          return some.flatMap(({ key }) => putOneBack(tx, key, askedAt) ?? []);
+        },
+        ({ key }) => {
+          lost.keys.add(key);
+          reportDamage(`The delivery with the key ${key}`);
+        },
+      );
+      // More is damaged than a page of records.
+      if (woken.length === 0) return keys.length < limit ? null : passOver(replay);
+      const webhooks = [...new Set(woken.flat())].map((webhookKey) => ({ tenantKey, webhookKey }));
+      return { replay: toReplay(replayAt.get(replayKey)), tenantId, webhooks };
+    }
+    if (!isGone && isLeft("[]")) return isLeft(lostKeys) ? "owned" : null;
+    await writer.submit<void>(() => void endReturning.run(replayKey));
+    return null;
+  }
+
   const verbs: CancelledRuns = {
     cancelReplay: (tenantKey, replayId, now, act) =>
       writer.submit<Replay | null>((tx) => {
@@ -174,27 +224,20 @@ export function createCancelledRuns(
       }),
 
     async returnCancelled(limit) {
-      const first = await readOrRefuse(
+      const returning = await readOrRefuse(
         () => reportDamage("The list of replays"),
-        () => selectReturning.get(),
+        () => selectReturning.all(),
       );
-      if (first === null) return null;
-      return writer.submit<ReturnedRecords | "owned" | null>((tx) => {
-        let isOwned = false;
-        for (const { key: replayKey, tenantKey, tenantId } of selectReturning.all()) {
-          const keys = hold(tx, tenantKey).gone ? [] : selectKeys.all(replayKey, ownership.listAll(), limit);
-          if (keys.length > 0) {
-            const askedAt = failedAskedAt();
-            const webhookKeys = new Set(keys.flatMap(({ key }) => putOneBack(tx, key, askedAt) ?? []));
-            const webhooks = [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey }));
-            return { replay: toReplay(replayAt.get(replayKey)), tenantId, webhooks };
-          }
-          const isLeft = !hold(tx, tenantKey).gone && selectKeys.get(replayKey, "[]", 1) !== null;
-          if (!isLeft) endReturning.run(replayKey);
-          isOwned ||= isLeft;
-        }
-        return isOwned ? "owned" : null;
-      });
+      let isOwned = false;
+      for (const replay of returning) {
+        const some = await returnSome(replay, limit).catch((error) => {
+          if (isDamage(error) || isStorageDamaged(error)) return passOver(replay);
+          throw error;
+        });
+        if (some !== "owned" && some !== null) return some;
+        isOwned ||= some === "owned";
+      }
+      return isOwned ? "owned" : null;
     },
   };
 

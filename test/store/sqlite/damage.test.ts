@@ -10,7 +10,7 @@ import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { readAll } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { bytes, newTenant, settlementOf, untyped } from "../../support/store-factory.ts";
+import { bytes, newReplay, newTenant, settlementOf, untyped } from "../../support/store-factory.ts";
 
 const minuteMs = 60_000;
 
@@ -151,4 +151,30 @@ test("a start passes over old records on a damaged page, and files what is behin
     (await readAll((await store.page({ tenantKey: of, page: 0, size: 10 })).records)).length;
   expect(await listed(key)).toBe(1);
   expect(await listed(tenantKey)).toBe(10);
+});
+
+test("a damaged record that waits for a cancelled replay holds up neither the others nor other replays", async () => {
+  const { store, filled, clock, warnings } = await damaged("delivery", async (made, now) => {
+    const limits = { unfinished: 11, perDay: null };
+    const begin = async (tenantKey: number) => {
+      const { id } = await made.startReplay(tenantKey, newReplay("all"), now, limits);
+      while (await made.queueReplayBatch(1_000, now));
+      await made.cancelReplay(tenantKey, id, now);
+      return { tenantKey, id };
+    };
+    const one = await fillHistory(made, now);
+    const other = await fillHistory(made, now);
+    // Those of the other one are on the pages behind.
+    return [await begin(one.tenantKey), await begin(other.tenantKey)];
+  });
+  const returned = async () => {
+    for (;;) if ((await store.returnCancelled(100, clock.now())) === null) break;
+    return Promise.all(filled.map(async ({ tenantKey, id }) => (await store.findReplay(tenantKey, id))?.returned ?? 0));
+  };
+  const counts = (await returned()).sort((a, b) => a - b);
+  expect(counts[0]).toBeLessThan(all);
+  expect(counts[0]).toBeGreaterThanOrEqual(all - mostOnPage);
+  expect(counts[1]).toBe(all);
+  expect(warnings).toContainEqual(expect.stringMatching(/^The delivery with the key \d+ cannot be read/));
+  expect((await returned()).sort((a, b) => a - b)).toEqual(counts);
 });
