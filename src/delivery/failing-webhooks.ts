@@ -7,6 +7,7 @@ import { messageOf } from "../lib/error-message.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { Log } from "../lib/log.ts";
+import { createRecent } from "../lib/recent.ts";
 import type { Settlement } from "../store/deliveries.ts";
 import type { Store } from "../store/store.ts";
 import { announceWebhook, type WebhookHub } from "../stream/webhook-change.ts";
@@ -42,6 +43,12 @@ interface Success {
  * one, and most failures, cost no more than a lookup in memory.
  */
 const unnotedMs = 60_000;
+
+/**
+ * Forgotten webhooks and accounts that are remembered as such, each about 100 bytes: an attempt that was under way by then ends
+ * later, and nothing would ever forget it again.
+ */
+const forgottenLimit = 10_000;
 
 /** Pause after a failed read of the store. */
 const learnRetryMs = 5_000;
@@ -79,6 +86,8 @@ export interface FailingWebhooksDeps {
 export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhooks {
   const { store, clock, log, hub, policy, tell, isOutbound } = deps;
   const streaks = new Map<number, Streak>();
+  let forgottenWebhooks = createRecent<number, true>(forgottenLimit);
+  let forgottenTenants = createRecent<number, true>(forgottenLimit);
   const inTurn = createKeyedLock<number>();
   const underWay = new Set<Promise<void>>();
   let silence: Silence | null = null;
@@ -90,6 +99,14 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   let learnAt: number | null = 0;
   /** Successes since the store was asked, which its answer may not include. Null: it is not being asked. */
   let heardMeanwhile: Map<number, Success> | null = null;
+
+  const isForgotten = ({ tenantKey, webhookKey }: WebhookRef): boolean =>
+    forgottenWebhooks.get(webhookKey) !== undefined || forgottenTenants.get(tenantKey) !== undefined;
+
+  function remember(streak: Streak): Streak {
+    if (!isForgotten(streak.webhook)) streaks.set(streak.webhook.webhookKey, streak);
+    return streak;
+  }
 
   /** One note at a time per webhook: a success is never noted before the failure that it ends. */
   function note(webhookKey: number, action: () => Promise<void>): void {
@@ -114,7 +131,8 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     silence = silenceAfter(before, { ...attempt, host, isDownByItself });
     const heard = hearingOf(attempt.errorCode);
     if (heard === "answer") unanswered.delete(webhookKey);
-    else if (heard === "silence" && !known) unanswered.set(webhookKey, { tenantKey, silencesOver });
+    else if (heard === "silence" && !known && !isForgotten(delivery))
+      unanswered.set(webhookKey, { tenantKey, silencesOver });
     if (before && !silence) {
       silencesOver += 1;
       if (isOwnOutage(before)) excuse(before);
@@ -157,7 +175,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
         // So that the next success is noted.
         const later = streaks.get(webhookKey);
         if (later) later.isNoted = true;
-        else streaks.set(webhookKey, known(streak.webhook, streak.since, 0));
+        else remember(known(streak.webhook, streak.since, 0));
         throw error;
       }
     });
@@ -213,12 +231,10 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   }
 
   function begin(webhook: WebhookRef, at: number): Streak {
-    const streak: Streak = {
+    return remember({
       ...{ webhook, since: at, latest: null, wellAt: null, gone: [] },
       ...{ excusedMs: 0, isNoted: false, lookAt: at + unnotedMs },
-    };
-    streaks.set(webhook.webhookKey, streak);
-    return streak;
+    });
   }
 
   /** A streak that the store knows of. When its next failure will matter is not known here. */
@@ -255,7 +271,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
         const streak = streaks.get(webhook.webhookKey);
         if (success) noteSuccess(known(webhook, since, goneInARow), success);
         else if (streak) streak.isNoted = true;
-        else streaks.set(webhook.webhookKey, known(webhook, since, goneInARow));
+        else remember(known(webhook, since, goneInARow));
       }
     } catch (error) {
       learnAt = clock.now() + learnRetryMs;
@@ -284,17 +300,19 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
       if (as === "disabled") streaks.delete(webhookKey);
       else if (as === "well" && streak) keepLater(streak, at);
       else if (streak) streak.isNoted = true;
-      else if (as === "failing") streaks.set(webhookKey, known({ tenantKey, webhookKey }, at, 0));
+      else if (as === "failing") remember(known({ tenantKey, webhookKey }, at, 0));
     },
 
     forget(webhookKeys) {
       for (const key of webhookKeys) {
+        forgottenWebhooks.set(key, true);
         streaks.delete(key);
         unanswered.delete(key);
       }
     },
 
     forgetTenant(tenantKey) {
+      forgottenTenants.set(tenantKey, true);
       for (const [key, { webhook }] of streaks) if (webhook.tenantKey === tenantKey) streaks.delete(key);
       for (const [key, each] of unanswered) if (each.tenantKey === tenantKey) unanswered.delete(key);
     },
@@ -302,6 +320,8 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     forgetAll() {
       streaks.clear();
       unanswered.clear();
+      forgottenWebhooks = createRecent(forgottenLimit);
+      forgottenTenants = createRecent(forgottenLimit);
       learnAt = 0;
     },
 

@@ -165,6 +165,37 @@ describe("what is written", () => {
   });
 });
 
+describe("a webhook that is gone", () => {
+  const { tenantKey } = dueDelivery();
+  const ways: [string, (all: ReturnType<typeof setUp>) => void][] = [
+    ["removed", ({ failingWebhooks }) => failingWebhooks.forget([1])],
+    ["of a deleted account", ({ failingWebhooks }) => failingWebhooks.forgetTenant(tenantKey)],
+  ];
+  test.each(ways)("(%s) is not remembered for what ends after that", async (_, forget) => {
+    const all = setUp();
+    const { attempt, clock, failingWebhooks, written } = all;
+    await attempt(503);
+    forget(all);
+    failingWebhooks.stands({ tenantKey, webhookKey: 1 }, { as: "failing", at: clock.now() });
+    await attempt(503);
+    clock.advance(hour);
+    await attempt(503);
+    await attempt(200);
+    expect(written).toEqual([]);
+  });
+
+  test.each(ways)("(%s) was never gone, if the store has gone back", async (_, forget) => {
+    const all = setUp();
+    const { attempt, clock, failingWebhooks, written } = all;
+    forget(all);
+    failingWebhooks.forgetAll();
+    await attempt(503);
+    clock.advance(hour);
+    await attempt(503);
+    expect(written).toEqual(["failing"]);
+  });
+});
+
 test("one that is never disabled is not written for each 410", async () => {
   const { attempt, written } = setUp({}, null);
   for (let i = 0; i < 10; i++) await attempt(410);
