@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { backupSettings } from "./backup-settings.ts";
 import { pausable } from "./domain/pauses.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
@@ -39,7 +40,15 @@ const delays: Form<number[]> = {
   },
 };
 
-const dnsServer = /^(\[[0-9a-fA-F:.]+\]|[0-9.]+)(:\d{1,5})?$|^[0-9a-fA-F:]+$/;
+const highestPort = 65_535;
+
+/** `1.1.1.1`, `1.1.1.1:53`, `::1` or `[::1]:53`: the resolver throws at anything else, or takes another port for it. */
+function dnsServer(text: string): string | null {
+  if (isIP(text) !== 0) return text;
+  const [, v6, v4 = "", port = "53"] = /^(?:\[([^\]]+)\]|([\d.]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const isAddress = v6 === undefined ? isIP(v4) === 4 : isIP(v6) === 6;
+  return isAddress && Number(port) > 0 && Number(port) <= highestPort ? text : null;
+}
 
 const paystackUrl: Form<string> = {
   rule: `${httpUrl.rule}; http on loopback only`,
@@ -191,7 +200,7 @@ export const settings = {
     default: "",
     doc: "Comma-separated DNS resolvers for deliveries; the system's when empty.",
     example: "1.1.1.1,9.9.9.9:53",
-    ...listOf("IP addresses, each with or without a port", itemLike(dnsServer)),
+    ...listOf("IP addresses, each with or without a port", dnsServer),
   }),
   deliveryProxy: setting({
     env: "POSTRIDER_DELIVERY_PROXY",

@@ -87,6 +87,11 @@ describe("loadConfig", () => {
     expect(load({ POSTRIDER_RETRY_SCHEDULE: "none" }).retryScheduleMs).toEqual([]);
   });
 
+  test("a resolver is an IP address, with or without a port", () => {
+    const dnsServers = ["1.1.1.1", "9.9.9.9:53", "::1", "[2606:4700::1111]", "[::1]:65535"];
+    expect(load({ POSTRIDER_DNS_SERVERS: dnsServers.join(", ") }).dnsServers).toEqual(dnsServers);
+  });
+
   test("a flag stands above the environment, which stands above the default", () => {
     expect(load({ POSTRIDER_PORT: "81" }).port).toBe(81);
     expect(load({ POSTRIDER_PORT: "81" }, { "--port": "82" }).port).toBe(82);
@@ -314,6 +319,14 @@ describe("a malformed setting names itself, its rule and a valid value", () => {
     ["POSTRIDER_RETRY_SCHEDULE", "0s"],
     ["POSTRIDER_RETRY_SCHEDULE", Array(101).fill("1s").join(",")],
     ["POSTRIDER_DNS_SERVERS", "dns.example.com"],
+    ["POSTRIDER_DNS_SERVERS", "1.1.1"],
+    ["POSTRIDER_DNS_SERVERS", "999.1.1.1"],
+    ["POSTRIDER_DNS_SERVERS", "dead"],
+    ["POSTRIDER_DNS_SERVERS", "1.1.1.1:99999"],
+    ["POSTRIDER_DNS_SERVERS", "1.1.1.1:0"],
+    ["POSTRIDER_DNS_SERVERS", "[1.1.1.1]:53"],
+    ["POSTRIDER_DNS_SERVERS", "[::1"],
+    ["POSTRIDER_DNS_SERVERS", "1.1.1.1,"],
     ["POSTRIDER_MAX_BODY", "5MiB"],
     ["POSTRIDER_MAX_BODY", "1023"],
     ["POSTRIDER_MAX_BODY", "256KB"],
