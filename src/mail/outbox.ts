@@ -92,7 +92,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function deliver(mail: WaitingMail): Promise<void> {
     const { kind, recipient, state } = mail;
     const facts = await current(mail);
-    if (facts.length === 0 && state.leftOut === 0) return store.mailDropped(mail, clock.now());
+    // Nobody knows what was left out, and it was for the same address: most likely it does not hold either.
+    if (facts.length === 0) return store.mailDropped(mail, clock.now());
     try {
       await post.send(writeLetter(kind, { ...state, facts }, context()), recipient, idOf(mail));
     } catch (error) {
