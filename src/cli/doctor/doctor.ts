@@ -74,10 +74,12 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
   const key = await lookAtMasterKey(config, store, clock);
   const nowMs = clock.now();
   const running = "value" in server && server.value !== null && rules.isReached(server.value) ? server.value : null;
+  // Servers on a database elsewhere keep nothing in this folder, and one in another container may not be reached.
+  const mayRun = !inFile || !("value" in server) || server.value !== null;
   const looked = "value" in store ? store.value : null;
   const found: readonly (readonly [check: string, found: Found])[] = [
     ["server", rules.judgeServer(server, looked, version, dataDir)],
-    ["deliveries", rules.judgeDeliveries(nowMs, store, running)],
+    ["deliveries", rules.judgeDeliveries(nowMs, store, running, mayRun)],
     [
       "disk",
       "value" in disk
@@ -89,7 +91,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
       rules.judgePermissions("value" in disk ? findExposed(dataDir, config.masterKeyFile) : null, warnings),
     ],
     ["key", rules.judgeKey(key, store)],
-    ["schema", "value" in store ? rules.judgeSchema(looked, running !== null) : badInWords(store.failure)],
+    ["schema", "value" in store ? rules.judgeSchema(looked, mayRun) : badInWords(store.failure)],
     ["database", "value" in pages ? rules.judgePages(pages.value) : badInWords(pages.failure)],
     config.checkpoints === "external"
       ? ["litestream", rules.judgeReplication(lookAtReplication(dataDir))]

@@ -222,7 +222,8 @@ export function judgeCertificate(nowMs: number, validTo: number | null, publicUr
   return ok(`The certificate fits its key and expires in ${days}.`);
 }
 
-export function judgeSchema(store: StoreLook | null, isRunning: boolean): Found {
+/** @param mayRun a server may be using the data, whether it could be asked or not */
+export function judgeSchema(store: StoreLook | null, mayRun: boolean): Found {
   if (store === null) return ok("There is no database yet; the first start makes it.");
   const { backend } = store;
   const { found, known, isHalfway } = store.schema;
@@ -242,7 +243,7 @@ export function judgeSchema(store: StoreLook | null, isRunning: boolean): Found 
   if (found === known) return ok(`${backend}: schema ${found}, which this version uses.`);
   return warning(
     `${backend}: schema ${found}; starting this version upgrades it to ${known}.`,
-    isRunning ? upgradeRemedy : "make a backup, then start the server",
+    mayRun ? upgradeRemedy : "make a backup, then start the server",
   );
 }
 
@@ -359,8 +360,15 @@ const veryLateMs = hourMs;
  *
  *   paused                  warning
  *   due for 5 min, 1 h      warning, bad
+ *
+ * @param mayRun a server may be using the data, whether it could be asked or not
  */
-export function judgeDeliveries(nowMs: number, store: Known<StoreLook | null>, server: RunningServer | null): Found {
+export function judgeDeliveries(
+  nowMs: number,
+  store: Known<StoreLook | null>,
+  server: RunningServer | null,
+  mayRun: boolean,
+): Found {
   const stored = "value" in store ? (store.value?.figures ?? null) : null;
   const waiting = server?.queue?.waiting ?? stored?.waiting ?? null;
   if (waiting === null) return withoutDatabase(store);
@@ -371,7 +379,8 @@ export function judgeDeliveries(nowMs: number, store: Known<StoreLook | null>, s
     return warning(`Deliveries are paused, with ${since}.`, "postrider resume, when they may go out");
   }
   if (dueMs < lateMs) return ok(`${since}.`);
-  if (server === null) return warning(`${since}, and no server runs.`, "start it");
+  if (!mayRun) return warning(`${since}, and no server runs.`, "start it");
+  if (server === null) return warning(`${since}, and no server could be asked.`, "do what server says");
   const remedy = "look at the operator's page for failing webhooks, and into the log";
   return dueMs < veryLateMs ? warning(`${since}.`, remedy) : bad(`${since}.`, remedy);
 }

@@ -235,31 +235,52 @@ const rows: readonly Row[] = [
     ...(["bad", "The latest verification of a backup failed (1 h ago): no room"] as const),
   ],
 
-  ["nothing that waits", () => rules.judgeDeliveries(now, looked(), server()), "ok", "0 waiting."],
+  ["nothing that waits", () => rules.judgeDeliveries(now, looked(), server(), true), "ok", "0 waiting."],
   [
     "paused deliveries",
-    () => rules.judgeDeliveries(now, looked(), server({ paused: ["deliveries"] })),
+    () => rules.judgeDeliveries(now, looked(), server({ paused: ["deliveries"] }), true),
     ...(["warning", "paused"] as const),
   ],
   [
     "late deliveries",
-    () => rules.judgeDeliveries(now, looked(), server({ queue: { waiting: 3, oldestDueMs: 6 * minute } })),
+    () => rules.judgeDeliveries(now, looked(), server({ queue: { waiting: 3, oldestDueMs: 6 * minute } }), true),
     ...(["warning", "3 waiting, the oldest due for 6 min"] as const),
   ],
   [
     "very late deliveries",
-    () => rules.judgeDeliveries(now, looked(), server({ queue: { waiting: 3, oldestDueMs: 2 * hour } })),
+    () => rules.judgeDeliveries(now, looked(), server({ queue: { waiting: 3, oldestDueMs: 2 * hour } }), true),
     ...(["bad", "due for 2 h"] as const),
   ],
   [
     "deliveries that wait for a server",
     () =>
-      rules.judgeDeliveries(now, looked({ figures: { newestEventAt: 0, waiting: 3, oldestDueAt: now - hour } }), null),
+      rules.judgeDeliveries(
+        now,
+        looked({ figures: { newestEventAt: 0, waiting: 3, oldestDueAt: now - hour } }),
+        null,
+        false,
+      ),
     ...(["warning", "and no server runs"] as const),
   ],
-  ["no database with deliveries", () => rules.judgeDeliveries(now, noStore, null), "ok", "no database yet"],
-  ["deliveries out of reach", () => rules.judgeDeliveries(now, awayStore, null), "warning", "Not checked"],
-  ["deliveries that were moved", () => rules.judgeDeliveries(now, looked(moved), null), "warning", "Not checked"],
+  [
+    "deliveries of a server that does not answer here",
+    () =>
+      rules.judgeDeliveries(
+        now,
+        looked({ figures: { newestEventAt: 0, waiting: 3, oldestDueAt: now - hour } }),
+        null,
+        true,
+      ),
+    ...(["warning", "and no server could be asked"] as const),
+  ],
+  ["no database with deliveries", () => rules.judgeDeliveries(now, noStore, null, false), "ok", "no database yet"],
+  ["deliveries out of reach", () => rules.judgeDeliveries(now, awayStore, null, true), "warning", "Not checked"],
+  [
+    "deliveries that were moved",
+    () => rules.judgeDeliveries(now, looked(moved), null, false),
+    "warning",
+    "Not checked",
+  ],
 
   ["no mail", () => rules.judgeMail(null), "ok", "Not set up"],
   ["mail without the operator's address", () => rules.judgeMail({ operators: [] }), "warning", "nobody is warned"],
