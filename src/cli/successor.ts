@@ -8,7 +8,7 @@ const readyPatienceMs = 30_000;
 /** For one system call and two messages. */
 const steerPatienceMs = 5_000;
 /** A database that does not answer is waited for, while this server keeps serving. */
-const startPatienceMs = 60_000;
+export const startPatienceMs = 60_000;
 
 export interface SuccessorOptions {
   /** The program's arguments. */
