@@ -120,7 +120,7 @@ export function removalVerbs(
       const failure = isRemoved ? webhookRemoved : webhookDisabled;
       const replayKeys = records.length === 0 ? [] : await fail(webhook, failure, records, { tx, isGone });
       if (records.length < limit && closedAt <= tx.now - lateMs) {
-        // Records that a lane is working on were skipped.
+        // Records that a lane is working on were skipped, and those in flight were left.
         await tx.run(
           `update webhook set drained = true where tenant_key = $1::bigint and key = $2::bigint and not exists (
              select 1 from pending where tenant_key = $1::bigint and webhook_key = $2::bigint)`,
@@ -218,12 +218,15 @@ async function unownedFor({ run }: Transaction, { webhookKey }: WebhookRef, limi
 }
 
 /**
- * Like `unownedFor`, followed by records that somebody owns. Those without an owner are in an index by webhook; the rest have
- * to be searched among all that the tenant has in the queue, since no index covers them.
+ * Like `unownedFor`, for a removed webhook followed by records that somebody owns. Those without an owner are in an index by
+ * webhook; the rest have to be searched among all that the tenant has in the queue, since no index covers them.
+ *
+ * What is owned for a disabled webhook is in flight. In history it would have no owner, and once the webhook is enabled, a
+ * replay would start it again beside that attempt. It ends with the attempt, or without an owner once its node is dead.
  */
-async function waitingFor(tx: Transaction, webhook: WebhookRef, limit: number): Promise<Waiting[]> {
+async function waitingFor(tx: Transaction, webhook: Closed, limit: number): Promise<Waiting[]> {
   const unowned = await unownedFor(tx, webhook, limit);
-  if (unowned.length === limit) return unowned;
+  if (!webhook.isRemoved || unowned.length === limit) return unowned;
   const owned = await tx.run<Waiting>(
     `select ${columns} from pending where tenant_key = $1::bigint and webhook_key = $2::bigint and owner <> ${heldBack}
       order by event_seq desc limit $3::int for update skip locked`,

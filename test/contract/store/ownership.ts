@@ -16,6 +16,24 @@ export function ownershipContract(backend: StoreBackend): void {
     });
     afterEach(() => world.end());
 
+    const drain = async () => {
+      while (await world.store.failUndeliverable(10));
+    };
+
+    async function disable({ tenantKey, webhookKey }: DueDelivery): Promise<void> {
+      const failures = { since: 0, at: world.clock.now(), goneInARow: 3, excusedMs: 0 };
+      await world.store.noteFailures({ tenantKey, webhookKey }, failures, { disableAfterMs: 5 * 24 * 3_600_000 });
+    }
+
+    async function throughDisabling(delivery: DueDelivery, tenant: Tenant): Promise<void> {
+      const { tenantKey, eventId } = delivery;
+      await disable(delivery);
+      await drain();
+      const [webhook] = await world.store.webhooks(tenantKey);
+      await world.store.enableWebhook(tenantKey, webhook?.id ?? "");
+      await world.replayEvent(tenant, eventId);
+    }
+
     describe("a delivery that is owned", () => {
       /** What is done with a delivery that somebody owns; whether it can be claimed afterwards, and as which run. */
       const deeds: readonly [string, (delivery: DueDelivery, tenant: Tenant) => Promise<unknown>, number | null][] = [
@@ -60,6 +78,15 @@ export function ownershipContract(backend: StoreBackend): void {
             await world.store.resume(tenant.key, "operator");
           },
           null,
+        ],
+        ["its webhook is disabled, drained, enabled, and its event replayed", throughDisabling, null],
+        [
+          "its webhook is disabled, drained, enabled, its event replayed, and it is settled then",
+          async (delivery, tenant) => {
+            await throughDisabling(delivery, tenant);
+            await world.settle(delivery, "failed");
+          },
+          2,
         ],
         ["the store is closed and opened again", () => world.reopen(), 1],
       ];
@@ -116,11 +143,22 @@ export function ownershipContract(backend: StoreBackend): void {
         expect(await claim(2, start - 1_000)).toEqual({ ids: [], nextDueAt: null });
       });
 
+      test("of a disabled webhook fails without an outcome, too, once its owner is gone", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        await disable(await world.delivery(tenant));
+        // Long enough for the store to look no more for what comes late.
+        world.clock.advance(61_000);
+        await drain();
+        await world.reopen();
+        await drain();
+        expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 1 });
+      });
+
       test("of a removed webhook ends with the attempt, and of an erased account with its rows", async () => {
         const tenant = await world.tenant({ urls: [a, b] });
         const { deliveries } = await world.acceptOwned(tenant);
         await world.setUrls(tenant, b);
-        while (await world.store.failUndeliverable(10));
+        await drain();
         const [forA, forB] = deliveries as [DueDelivery, DueDelivery];
         expect(await world.settle(forA, "failed")).toMatchObject({ kind: "settled" });
         await world.store.deleteTenant(tenant.key, 1);
