@@ -93,7 +93,6 @@ export function createHoldings({
   async function resolve(tenantKey: number): Promise<void> {
     while (!isClosed) {
       const own = node();
-      // The deliveries of a node that no longer exists are released by its rescue.
       if (own === null) return;
       doubted.delete(tenantKey);
       try {
@@ -119,7 +118,8 @@ export function createHoldings({
       for (const { deliveryKey } of deliveries) held.delete(deliveryKey);
     },
     doubt(tenantKey) {
-      if (doubted.has(tenantKey)) return;
+      // The deliveries of a node that no longer exists are released by its rescue.
+      if (node() === null || doubted.has(tenantKey)) return;
       doubted.add(tenantKey);
       begin(tenantKey);
       const cancel = clock.after(lookAgainMs, () => {

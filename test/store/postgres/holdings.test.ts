@@ -1,7 +1,11 @@
 import { expect, test } from "bun:test";
 import { OutcomeUnknown } from "../../../src/store/postgres/faults.ts";
+import { createHoldings } from "../../../src/store/postgres/holdings.ts";
+import type { Node } from "../../../src/store/postgres/nodes.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import { createUnderWay } from "../../../src/store/postgres/under-way.ts";
 import { until } from "../../support/api-server.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { createCuttingProxy } from "../../support/postgres-proxy.ts";
 import { createWorld } from "../../support/store-factory.ts";
@@ -117,5 +121,31 @@ describeWithPostgres("what a node owns and does not know of", () => {
       () => world.claim(tenant).catch(() => []),
       (claimed) => claimed.length === 1,
     );
+  });
+
+  test("is looked for again once this is a node, for an account that was doubted while it was none", async () => {
+    const { url, world, tenant } = await setUp();
+    const delivery = await world.delivery(tenant);
+    const pool = postgres.pool(url);
+    const owned = await pool.read<Pick<Node, "slot" | "incarnation">>("select slot, incarnation from node");
+    const place: { node: Node | null } = { node: null };
+    const { promise: isUnowned, resolve: onUnowned, reject: onFailure } = Promise.withResolvers<void>();
+    const holdings = createHoldings({
+      pool,
+      clock: createFakeClock(),
+      node: () => place.node,
+      underWay: createUnderWay(),
+      lanes: { underWay: async () => {} },
+      onUnowned,
+      onFailure,
+    });
+    holdings.doubt(tenant.key);
+    const [node] = owned;
+    if (!node) throw new Error("It is a node");
+    place.node = { ...node, mark: "", lanes: [] };
+    holdings.doubt(tenant.key);
+    await isUnowned;
+    await holdings.close();
+    expect(await world.claim(tenant)).toMatchObject([{ deliveryKey: delivery.deliveryKey }]);
   });
 });
