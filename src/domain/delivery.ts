@@ -52,6 +52,8 @@ export interface DueDelivery extends DeliveryRef {
   readonly replayGroupId: string | null;
   /** The line that it is the head of (`order.ts`); null: it is in none. */
   readonly orderHash: number | null;
+  /** Who became its owner with this, in a store that several processes share. Of meaning to the store alone. */
+  readonly owner?: number;
 }
 
 /** Who answered, and with which headers: whole ones, as many as are kept. */

@@ -24,7 +24,7 @@ export interface FoundRecord {
   readonly errorCode: FailureCode | null;
   /** Key of the group that counts its failure. */
   readonly failureKey: number | null;
-  /** It was taken for abandoned, and another process has it now. */
+  /** It was taken for abandoned, and has been given out again. */
   readonly isElsewhere?: boolean;
 }
 
@@ -47,9 +47,9 @@ export const asQueued = ({ run }: Pick<DueDelivery, "run">): FoundRecord => ({
  *      ├──acknowledged──▶ DELIVERED, and the replay that counted a failure is corrected
  *      └──anything else──▶ FAILED, with the failure of the attempt
  *
- * Otherwise a newer run has begun, the run has ended, or another process attempts it by now and will say what follows (an
- * acknowledgement counts anyway): `superseded`, the record counts the attempt and stays. If the record no longer exists,
- * the attempt is `gone`. All attempts are logged.
+ * Otherwise a newer run has begun, the run has ended, or the record was given out again and that attempt will say what
+ * follows (an acknowledgement counts anyway): `superseded`, the record counts the attempt and stays. If the record no longer
+ * exists, the attempt is `gone`. All attempts are logged.
  */
 export interface RecordChange {
   readonly kind: "settled" | "superseded" | "gone";

@@ -8,19 +8,12 @@ import { ingestedAtMs } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { endedStates } from "./ended-states.ts";
-import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
+import { disowned, type PlanDeps, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
 import { heldBack } from "./event-schema.ts";
-import {
-  countFailuresText,
-  type DescribedGroup,
-  groupColumns,
-  groupValues,
-  type KnownGroups,
-} from "./failure-counts.ts";
+import { countFailuresText, type DescribedGroup, groupColumns, groupValues } from "./failure-counts.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
 import { type LockedLines, linesOf, lockLines, noLines, readLines } from "./lines.ts";
-import type { Numbers } from "./numbers.ts";
 import { arrayText, numbersOf, packBytes } from "./parameters.ts";
 import type { Pool, Value } from "./pool.ts";
 
@@ -107,11 +100,9 @@ export const metText = `select tenant_key::float8 as "tenantKey", idempotency.ke
  */
 export type LaneAcceptance = AcceptedEvents | "left" | "met";
 
-export interface AcceptLaneOptions extends Growth {
+export interface AcceptLaneOptions extends Growth, PlanDeps {
   readonly pool: Pool;
   readonly kept: KeptTenants;
-  readonly numbers: Numbers;
-  readonly groups: KnownGroups;
   moment(): Moment;
 }
 
@@ -134,6 +125,7 @@ export function acceptLane({
   kept,
   numbers,
   groups,
+  incarnation,
   moment,
   mayGrow,
 }: AcceptLaneOptions): Pick<LaneOptions<AcceptRequest, LaneAcceptance>, "write" | "recall"> {
@@ -164,7 +156,8 @@ export function acceptLane({
     if (acceptance.kind === "refused" || unusedIn(acceptance.records).size > 0) return { result: "left" };
     // A webhook has become ordered since the lines were locked.
     if (!lines.cover(linesOf(known.webhooks, request.events))) return { result: "left" };
-    return { ...planEvents({ numbers, groups }, known.tenant, request, acceptance.records, lines), at, idempotency };
+    const deps = { numbers, groups, incarnation };
+    return { ...planEvents(deps, known.tenant, request, acceptance.records, lines), at, idempotency };
   }
 
   async function metBefore(requests: readonly AcceptRequest[]): Promise<Met> {

@@ -81,7 +81,7 @@ export function acceptanceVerbs(
     }
 
     if (!held.webhooks.every(isEnabled)) await groups.learn([tenantKey]);
-    const planned = planEvents({ numbers, groups }, tenant, request, acceptance.records, lines);
+    const planned = planEvents({ numbers, groups, incarnation }, tenant, request, acceptance.records, lines);
     if (planned.accepted.deliveries.length > 0) await beOwner(tx, owner);
     await insertEvents(tx, planned);
     await insertRecords(tx, planned, owner);
@@ -108,7 +108,13 @@ export function acceptanceVerbs(
       const given = { events: [{ payload, type: event.type }] };
       // It has no ordering key.
       const lines = await readLines(tx, []);
-      const planned = planEvents({ numbers, groups }, held.tenant, given, [records], lines);
+      const planned = planEvents(
+        { numbers, groups, incarnation: owner.incarnation },
+        held.tenant,
+        given,
+        [records],
+        lines,
+      );
       await insertEvents(tx, planned);
       await insertRecords(tx, planned, owner);
       await count(tx, owner, tenantKey, { events: 1, pending: records.length });

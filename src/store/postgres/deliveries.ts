@@ -30,7 +30,7 @@ interface Found extends FoundRecord {
 
 /** How deliveries end. */
 export function deliveryVerbs(
-  { pool, writes, numbers, clock, node }: Connection,
+  { pool, writes, numbers, clock, node, isNode }: Connection,
   { mayGrow }: Growth,
   { lanes, kept, groups, underWay, holdings }: HotPaths,
 ): Pick<DeliveryVerbs, "settle" | "completeResponseBody"> {
@@ -42,7 +42,7 @@ export function deliveryVerbs(
     const held = await hold(tx, tenantKey);
     if (held.gone) return { kind: "gone", attempt: null, endsRun: false };
     if (delivery.orderHash !== null) await lockLines(tx, [delivery.webhookKey]);
-    const found = await find(tx, delivery, owner);
+    const found = await find(tx, delivery);
     const change = settle(found, held.webhooks, settlement, tx.orderedNow);
     const kind = change.becomes && kindOf(change.becomes, delivery.webhookKey, settlement.attempt.responseBody);
     if (kind) await groups.learn([tenantKey]);
@@ -119,15 +119,20 @@ export function deliveryVerbs(
     return null;
   }
 
+  /** What an earlier node that this process was has attempted may be held again by now, for another attempt. */
+  function endHolding(delivery: DueDelivery): void {
+    if (delivery.owner !== undefined && isNode(delivery.owner)) holdings.end([delivery]);
+  }
+
   return {
     async settle(settlement) {
       const settled = isOrdinary(settlement) ? await byLane(settlement) : null;
       if (settled) {
-        holdings.end([settlement.delivery]);
+        endHolding(settlement.delivery);
         return settled;
       }
       const { endsRun, ...late } = await underWay.run(() => writes.submit((tx) => settleAlone(tx, settlement)));
-      holdings.end([settlement.delivery]);
+      endHolding(settlement.delivery);
       const { tenantKey, replayKey } = settlement.delivery;
       if (endsRun && replayKey !== null) await completeReplays(pool, [{ tenantKey, replayKey }], clock.now());
       return late;
@@ -154,13 +159,13 @@ const valuesOf = ({ tenantKey, eventSeq, deliveryKey }: DueDelivery): [number, n
  * Locks a record. Looks in the queue first: a lane may move it out of there meanwhile, and nobody moves it back without the
  * tenant.
  */
-async function find({ run }: Transaction, delivery: DueDelivery, owner: Node): Promise<Found | null> {
+async function find({ run }: Transaction, delivery: DueDelivery): Promise<Found | null> {
   const [waiting] = await run<Pick<FoundRecord, "run" | "errorCode" | "failureKey"> & { owner: number | null }>(
     `select run, error_code as "errorCode", failure_key::float8 as "failureKey", owner from pending where ${recordOf} for update`,
     valuesOf(delivery),
   );
   if (waiting) {
-    const isElsewhere = waiting.owner !== null && waiting.owner !== owner.incarnation;
+    const isElsewhere = waiting.owner !== null && waiting.owner !== delivery.owner;
     const { owner: _, ...rest } = waiting;
     return { place: "pending", state: "PENDING", ...rest, isElsewhere };
   }
@@ -172,7 +177,7 @@ async function find({ run }: Transaction, delivery: DueDelivery, owner: Node): P
   return { ...ended, place: "delivery", state: ended.state === endedStates.DELIVERED ? "DELIVERED" : "FAILED" };
 }
 
-/** Writes what the attempt does to its record, which this node no longer owns. @returns the record's number of attempts */
+/** Writes what the attempt does to its record, which is no longer owned for it. @returns the record's number of attempts */
 async function write(
   tx: Transaction,
   owner: Node,
@@ -188,7 +193,7 @@ async function write(
       : countOne(
           tx,
           `update pending set attempts = attempts + 1, owner = nullif(owner, $4::int) where ${recordOf} returning attempts`,
-          [...values, owner.incarnation],
+          [...values, delivery.owner ?? null],
         );
   }
   const outcome = [

@@ -63,13 +63,20 @@ interface PlannedEnded {
   readonly typeHash: number | null;
 }
 
+export interface PlanDeps {
+  readonly numbers: Numbers;
+  readonly groups: KnownGroups;
+  /** Of the node that becomes the owner of deliveries. */
+  readonly incarnation: number;
+}
+
 const noRoomAtAll = () => 0;
 
 const noFailure = { webhookKey: null, failure: null, failureKey: null };
 
 /** Numbers the events of one tenant and their records, and asks which webhooks have room. */
 export function planEvents(
-  { numbers, groups }: { readonly numbers: Numbers; readonly groups: KnownGroups },
+  { numbers, groups, incarnation }: PlanDeps,
   tenant: Tenant,
   { events: given, trace = null, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "trace" | "roomFor">,
   recordsOfEach: readonly (readonly NewRecord[])[],
@@ -126,7 +133,7 @@ export function planEvents(
       pending.push({ ...waiting, isOwned, nextAttemptAt });
       if (!isOwned) continue;
       const event = { deliveryKey: key, eventSeq: seq, eventId, payload, trace, orderHash };
-      deliveries.push(firstDelivery(tenant, webhook, event));
+      deliveries.push({ ...firstDelivery(tenant, webhook, event), owner: incarnation });
     }
   }
   const unowned = [...takers].flatMap(([key, { paused, room, records }]) =>

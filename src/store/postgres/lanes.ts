@@ -96,12 +96,12 @@ export function createLanes(options: LanesOptions): Lanes {
       accepting: createLane({
         pool: pools[0],
         ...own(acceptingLane),
-        ...acceptLane({ ...options, pool: pools[0] }),
+        ...acceptLane({ ...options, pool: pools[0], incarnation }),
       }),
       settling: createLane({
         pool: pools[1],
         ...own(settlingLane),
-        ...settleLane({ ...options, pool: pools[1] }),
+        ...settleLane({ ...options, pool: pools[1], incarnation }),
       }),
       pools,
     };

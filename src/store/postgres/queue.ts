@@ -92,11 +92,11 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
       select record.ctid as place from pending record
       where record.tenant_key = due.tenant_key and record.event_seq = due.event_seq and record.key = due.key offset 0) found
     where pending.ctid = found.place
-    returning pending.tenant_key, pending.event_seq, pending.key, run, attempts_in_run, attempts, replay_key,
+    returning pending.tenant_key, pending.event_seq, pending.key, owner, run, attempts_in_run, attempts, replay_key,
       next_attempt_at, order_hash, before is not null as is_returnable)
   select receiver.id as "tenantId", receiver.tier, receiver.url, receiver.rate_limit as "rateLimit",
     receiver.max_concurrency as "maxConcurrency", receiver.sealed_headers as "sealedHeaders", claimed.event_seq::float8 as "eventSeq",
-    claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
+    claimed.key::float8 as "deliveryKey", owner, run, attempts_in_run as "attemptsInRun", attempts,
     replay_key::float8 as "replayKey", order_hash::float8 as "orderHash", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload, event.trace,
     run_of.label, is_returnable and run_of.is_returning as "isCancelled"
   from claimed cross join receiver

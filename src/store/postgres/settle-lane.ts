@@ -130,6 +130,8 @@ export interface SettleLaneOptions extends Growth {
   readonly kept: KeptTenants;
   readonly numbers: Numbers;
   readonly groups: KnownGroups;
+  /** Of the node whose lane it is. */
+  readonly incarnation: number;
   moment(): Moment;
   /** Called when runs of these have ended; awaited before anybody is answered. */
   onEnded(replays: readonly ReplayRef[]): Promise<void>;
@@ -149,6 +151,7 @@ export function settleLane({
   kept,
   numbers,
   groups,
+  incarnation,
   moment,
   mayGrow,
   onEnded,
@@ -158,6 +161,8 @@ export function settleLane({
 
   function plan(settlement: Settlement, { orderedNow }: Moment): PlannedSettlement | null {
     const { delivery } = settlement;
+    // An earlier node that this process was has attempted it: this one may own it by now, for another attempt.
+    if (delivery.owner !== incarnation) return null;
     const known = kept.get(delivery.tenantKey);
     if (!known) return null;
     const { becomes, isLate } = settle(asQueued(delivery), known.webhooks, settlement, orderedNow);

@@ -4,6 +4,7 @@ import { DomainError } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import type { NodeLease } from "../../../src/store/node-lease.ts";
 import type { OpenedStore } from "../../../src/store/opened.ts";
+import { OutcomeUnknown } from "../../../src/store/postgres/faults.ts";
 import { rescueExpired } from "../../../src/store/postgres/nodes.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
@@ -231,24 +232,47 @@ describeWithPostgres("two nodes on one database", () => {
     expect(told).toEqual(["disabled", "well"]);
   });
 
-  test("settle late what another has by now: logged only, but for an acknowledgement", async () => {
+  test.each([
+    ["another", 1],
+    ["the same, in its next life,", 0],
+  ] as const)("settle late what %s has by now: logged only, but for an acknowledgement", async (_, by) => {
     const { stores, leases, accept, claim, pool } = await twoNodes();
-    const [one, two] = stores;
+    const one = stores[0];
     const mine = (await Promise.all(Array.from({ length: 3 }, () => accept(one)))).flatMap(
       ({ deliveries }) => deliveries,
     );
     const [retried, failed, delivered] = mine as [DueDelivery, DueDelivery, DueDelivery];
     await declareDead(pool, 0);
-    const theirs = await claim(two);
-    expect(theirs).toHaveLength(3);
     // It comes back as another node, with the outcomes of attempts that it had begun as the one before.
     await whenJoinedAnew(leases[0]);
+    const theirs = await claim(stores[by]);
+    expect(theirs).toHaveLength(3);
     expect(await settle(one, retried, "retry")).toMatchObject({ kind: "superseded", attempt: expect.anything() });
     expect(await settle(one, failed, "failed")).toMatchObject({ kind: "superseded", attempt: expect.anything() });
     expect(await settle(one, delivered, "delivered")).toMatchObject({ kind: "settled" });
     expect(await claim(one)).toEqual([]);
     const outcomes = [];
-    for (const delivery of theirs) outcomes.push((await settle(two, delivery, "delivered")).kind);
+    for (const delivery of theirs) outcomes.push((await settle(stores[by], delivery, "delivered")).kind);
     expect(outcomes.sort()).toEqual(["settled", "settled", "superseded"]);
+  });
+
+  test("go on owning what they have claimed again, when an outcome from before comes and an answer is lost", async () => {
+    const { stores, leases, tenant, accept, claim, pool, proxy } = await twoNodes();
+    const [one, two] = stores;
+    const [delivery] = (await accept(one)).deliveries;
+    if (!delivery) throw new Error("It has a webhook");
+    await declareDead(pool, 0);
+    await whenJoinedAnew(leases[0]);
+    expect(await claim(one)).toHaveLength(1);
+    await settle(one, delivery, "retry");
+    await two.release((await accept(two)).deliveries);
+    const { promise: isUnowned, resolve: unowned } = Promise.withResolvers<void>();
+    leases[0].onChange({ lost() {}, rejoined() {}, confirmed() {}, rescued() {}, unowned });
+    void proxy.cutNext("answer", a);
+    const { webhookKey } = delivery;
+    const claimed = one.claim({ tenantKey: tenant.key, webhookKey }, systemClock.now(), 10);
+    await expect(claimed).rejects.toBeInstanceOf(OutcomeUnknown);
+    await isUnowned;
+    expect((await claim(two)).map(({ eventId }) => eventId)).not.toContain(delivery.eventId);
   });
 });
