@@ -111,8 +111,14 @@ export interface DeliveryVerbs {
 }
 
 export interface QueueDepth {
-  /** All pending deliveries, except those of accounts that are paused or about to be erased. */
+  /**
+   * All pending deliveries, except those of accounts that are paused or about to be erased. SQLite also leaves out an account all
+   * of whose pending deliveries are for removed and disabled webhooks, until `failUndeliverable` has turned them to FAILED.
+   */
   readonly pending: number;
-  /** When the longest waiting one was due, also leaving out those of paused webhooks; null when none waits. */
+  /**
+   * When the longest waiting one was due, leaving out those of paused, removed and disabled webhooks, too; null: none waits.
+   * PostgreSQL finds only those that nobody owns, so what a node holds or has in flight is left out.
+   */
   readonly oldestDueAt: number | null;
 }

@@ -104,9 +104,10 @@ export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptio
     onWake: (job, wake) => void wakes.set(job, wake),
 
     wake(job) {
+      const isAwaited = toWake.size > 0;
       toWake.add(job);
       // What other nodes are not told any more, their heartbeats find.
-      if (toWake.size > 1 || isClosed) return;
+      if (isAwaited || isClosed) return;
       cancelWake = clock.after(wakePauseMs, () => {
         const payload = [...toWake].join(",");
         toWake.clear();

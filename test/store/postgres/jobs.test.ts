@@ -131,12 +131,23 @@ describeWithPostgres("jobs of several nodes", () => {
   test("wake nobody any more once they are closed", async () => {
     const pool = await open();
     const { jobs, time, failures } = await worker(pool);
+    for (const job of ["biller", "biller", "janitor"] as const) jobs.wake(job);
     await jobs.close();
     jobs.wake("biller");
     await pool.close();
     time.advance(1_000);
     await new Promise((resolve) => setImmediate(resolve));
     expect(failures).toEqual([]);
+  });
+
+  test("wait once for all that are to be woken within a moment, the same one or another", async () => {
+    const { jobs, time } = await worker(await open());
+    for (const job of ["biller", "biller", "janitor", "biller"] as const) jobs.wake(job);
+    expect(time.timers.size).toBe(1);
+    time.advance(20);
+    expect(time.timers.size).toBe(0);
+    for (const job of ["janitor", "janitor"] as const) jobs.wake(job);
+    expect(time.timers.size).toBe(1);
   });
 
   test("wake at each look, for what nobody has heard of", async () => {
