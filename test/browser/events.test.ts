@@ -4,6 +4,7 @@ import { eventLists, focused, idsOf, row, scroll, see, seeIds, untilLive } from 
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { openAccount } from "./signed-in.ts";
+import { hold, nextFrame } from "./visitor.ts";
 
 // One retry at once, and one that no test sees.
 const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "10ms,1h" });
@@ -178,17 +179,35 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await see(page.getByText(/^Copied for 127\.0\.0\.1:\d+ without the URL's query/));
     expect(await page.evaluate("navigator.clipboard.readText()")).toContain(oldest);
 
+    // A key that is held down is one press, however long.
     receiver.answerAlways(200);
+    const replay = await hold(page, "**/v1/events/replays/single");
+    const replays: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/replays/single")) replays.push(request.url());
+    });
+    await page.keyboard.down("r");
+    await replay.untilAsked;
+    await page.keyboard.down("r");
+    await page.keyboard.up("r");
+    // Nor are two taps two replays.
     await page.keyboard.press("r");
+    await replay.answer();
     await see(page.getByRole("link", { name: "See the replay" }));
     await see(row(page, /Delivered · .+ms · 2 tries/));
+    expect(replays).toHaveLength(1);
 
     // What was acknowledged is sent again only by somebody who says so.
-    await page.keyboard.press("r");
+    await page.keyboard.down("r");
     const dialog = page.getByRole("dialog", { name: "Replay this delivery?" });
     await see(dialog.getByText(/ acknowledged the event already, and would get it again\.$/));
     await browser.inspect(page, "events-again");
     await dialog.getByRole("button", { name: "Not now" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.keyboard.down("r");
+    await nextFrame(page);
+    expect(await dialog.count()).toBe(0);
+    await page.keyboard.up("r");
     expect(await row(page, /Delivered · .+ms · 2 tries/).count()).toBe(1);
     await page.keyboard.press("r");
     await dialog.getByRole("button", { name: "Replay", exact: true }).click();

@@ -10,6 +10,7 @@ import {
   follow,
   hold,
   logIn,
+  nextFrame,
   press,
   seeHeading,
   seeText,
@@ -344,10 +345,6 @@ const untilRevoked = (token: string) =>
     () => ask(`${server.url}/v1/tenants/me`, "GET", token),
     ({ status }) => status === 401,
   );
-
-/** What has arrived is shown by then. */
-const nextFrame = (page: Page) =>
-  page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
 
 function countRenewals(page: Page): () => number {
   let renewals = 0;

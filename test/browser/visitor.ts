@@ -16,6 +16,10 @@ export const follow = (page: Page, name: string | RegExp) =>
 
 export const seePath = (page: Page, path: string) => page.waitForURL((url) => url.pathname === path);
 
+/** What has arrived is shown by then. */
+export const nextFrame = (page: Page) =>
+  page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
+
 export interface Credentials {
   readonly id: string;
   readonly password: string;

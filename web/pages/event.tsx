@@ -13,6 +13,7 @@ import { useShortcuts } from "../parts/keyboard.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
 import { Time } from "../parts/time.tsx";
+import { unlessUnderWay } from "../parts/under-way.ts";
 import { type Loaded, useLoaded } from "../stream/load.ts";
 import { AskAgain } from "./event/ask-again.tsx";
 import { ErasedPayload, erasedId } from "./event/erased-payload.tsx";
@@ -50,15 +51,16 @@ export function EventPage() {
   }
 
   /** Webhooks that have acknowledged an event get it a second time only if the user says so. */
-  async function askOrReplay(): Promise<void> {
-    // The list may have changed since the page was opened.
-    const registered = await readWebhooks();
-    const receivers = receiversOf(registered, first?.eventType ?? null);
-    const disabled = registered.find((one) => !isEnabled(one));
-    if (receivers.length === 0 && disabled) return sayDisabled(disabled);
-    if (receiversIn("DELIVERED", records, receivers).length > 0) setAsked(receivers);
-    else await replay();
-  }
+  const askOrReplay = () =>
+    unlessUnderWay(id, async () => {
+      // The list may have changed since the page was opened.
+      const registered = await readWebhooks();
+      const receivers = receiversOf(registered, first?.eventType ?? null);
+      const disabled = registered.find((one) => !isEnabled(one));
+      if (receivers.length === 0 && disabled) return sayDisabled(disabled);
+      if (receiversIn("DELIVERED", records, receivers).length > 0) setAsked(receivers);
+      else await replay();
+    });
 
   useShortcuts([
     { keys: "Escape", does: "Back to the events", run: back.go },

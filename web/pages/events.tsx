@@ -13,6 +13,7 @@ import { PageHead } from "../parts/page.tsx";
 import { ReplayQuestion } from "../parts/replay-question.tsx";
 import { say } from "../parts/said.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
+import { unlessUnderWay } from "../parts/under-way.ts";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { sayDisabled, tryAndSay } from "./events/act.ts";
@@ -72,7 +73,7 @@ export function EventsPage() {
       keys: "r",
       does: "Replay the selected delivery",
       changes: true,
-      run: () => void act(rows.selectedRecord, askOrReplay),
+      run: () => void act(rows.selectedRecord, (record) => unlessUnderWay(pairOf(record), () => askOrReplay(record))),
     },
     {
       keys: "c",

@@ -7,7 +7,7 @@ import { useReadOnly } from "./read-only.ts";
 export interface Shortcut {
   readonly keys: string;
   readonly does: string;
-  /** As for a button. */
+  /** As for a button; a key that is held down does not repeat it. */
   readonly changes?: boolean;
   run(): void;
 }
@@ -23,11 +23,11 @@ export function useShortcuts(given: readonly Shortcut[]): void {
   const shortcuts = given.filter(({ changes = false }) => !changes || !isReadOnly);
   const latest = useRef(shortcuts);
   latest.current = shortcuts;
-  const names = shortcuts.map(({ keys, does }) => `${keys}\t${does}`).join("\n");
+  const names = shortcuts.map(({ keys, does, changes = false }) => `${keys}\t${does}\t${changes}`).join("\n");
   useEffect(() => {
     const mine = names.split("\n").flatMap((line, i): Shortcut[] => {
-      const [keys = "", does = ""] = line.split("\t");
-      return keys === "" ? [] : [{ keys, does, run: () => latest.current[i]?.run() }];
+      const [keys = "", does = "", changes] = line.split("\t");
+      return keys === "" ? [] : [{ keys, does, changes: changes === "true", run: () => latest.current[i]?.run() }];
     });
     active.value = [mine, ...active.peek()];
     return () => {
@@ -53,7 +53,7 @@ export function listenToKeys(): void {
     first = "";
     if (found) {
       event.preventDefault();
-      found.run();
+      if (!event.repeat || !found.changes) found.run();
     } else if (all.some((shortcut) => shortcut.keys.startsWith(`${event.key} `))) {
       first = event.key;
       timer = setTimeout(() => {
