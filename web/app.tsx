@@ -70,10 +70,9 @@ function Outside() {
       </main>
     );
   }
-  const wasHere = noSession.value === "ended" || noSession.value === "left";
   return (
     <Router>
-      <Route path="/" component={wasHere ? SignInPage : StartPage} />
+      <Route path="/" component={FrontPage} />
       <Route path="/sign-up" component={SignUpPage} />
       <Route path="/new-password" component={NewPasswordPage} />
       {["/sign-in", ...Object.keys(views)].map((path) => (
@@ -82,4 +81,10 @@ function Outside() {
       <Route default component={NowherePage} />
     </Router>
   );
+}
+
+/** Chosen here, as the router does not notice another component at the same URL. */
+function FrontPage() {
+  const wasHere = noSession.value === "ended" || noSession.value === "left";
+  return wasHere ? <SignInPage /> : <StartPage />;
 }

@@ -291,6 +291,9 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     const page = await browser.page({ size: "desktop", provoked: [refused] });
     await startFreeAccount(page, server.url);
     const token = await tokenOf(page);
+    // The address of the start page, too.
+    await follow(page, "Overview");
+    await seeHeading(page, "Overview");
     await press(page, "Sign out");
     await seeText(page, "You are signed out.");
     await browser.inspect(page, "signed-out");
