@@ -67,6 +67,32 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
     },
   );
 
+  test("shows the password of the new account again after a step back, until one has signed in", async () => {
+    const page = await browser.page({ size: "phone" });
+    await page.goto(`${server.url}/sign-in`);
+    await follow(page, "Create an account");
+    await press(page, "Create a free account");
+    const password = page.getByLabel("Password", { exact: true });
+    await seeHeading(page, "Your account is ready");
+    const shown = await password.inputValue();
+    await page.goBack();
+    await seeHeading(page, "Sign in");
+    const question = page.waitForEvent("dialog");
+    const closing = page.close({ runBeforeUnload: true });
+    await (await question).dismiss();
+    await closing;
+    await page.goForward();
+    await seeHeading(page, "Your account is ready");
+    expect(await password.inputValue()).toBe(shown);
+
+    await press(page, "I saved it");
+    await seeHeading(page, "Send your first event");
+    await press(page, "More");
+    await press(page, "Sign out");
+    await follow(page, "Create an account");
+    await page.getByRole("button", { name: "Create a free account" }).waitFor();
+  });
+
   test("makes the inbox the webhook, and leaves a list alone that was emptied on purpose", async () => {
     const page = await browser.page({ size: "desktop" });
     const { id, password } = await startFreeAccount(page, server.url);

@@ -163,6 +163,27 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     expect(await tokenOf(stranger)).toBe(strangers);
   });
 
+  test("that has ended is not gone on with in a tab where another account was made since", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [refused] });
+    const { id, password, token } = await signedIn(page, server.url);
+    await page.goto(`${server.url}/keys`);
+    await seeHeading(page, "API keys");
+    const other = await page.context().newPage();
+    await other.goto(`${server.url}/events`);
+    await seeHeading(other, "Events");
+    await ask(`${server.url}/v1/tenants/auth/logout`, "POST", token, { all: true });
+    await seeText(other, "Your session has ended.");
+    await follow(page, "Create an account");
+    await press(page, "Create a free account");
+    await seeHeading(page, "Your account is ready");
+    await signIn(other, id, password);
+    await seeHeading(other, "Events");
+    // What it has told the first tab is there by then.
+    await nextFrame(page);
+    await seeHeading(page, "Your account is ready");
+    expect(await tokenOf(page)).toBe("null");
+  });
+
   test("ends when its two hours are over and nobody used the tab", async () => {
     const page = await browser.page({ size: "desktop", provoked: [refused] });
     await page.clock.install();

@@ -30,9 +30,13 @@ export function SignInPage() {
     { words: { wrong_credentials: "The id or the password is wrong." } },
   );
 
-  /** The start page is shown only while nothing is known about the visitor. */
+  /**
+   * The start page is shown only while nothing is known about the visitor. The account of before is none of it any more:
+   * signing in to that in another tab must not replace the one that is created here.
+   */
   const goToStart = () => {
     noSession.value = "none";
+    endedAccount.value = null;
   };
 
   return (

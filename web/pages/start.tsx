@@ -1,5 +1,4 @@
 import "../styles/front.css";
-import { useState } from "preact/hooks";
 import { call } from "../api/client.ts";
 import { noSession } from "../api/session.ts";
 import type { About, CreatedTenant } from "../api/types.ts";
@@ -9,14 +8,14 @@ import { LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
 import { sells, useServer } from "../session/server.ts";
+import { newAccount } from "../session/unsaved.ts";
 import { NewAccount } from "./front/new-account.tsx";
 import { FrontHead, SignUpClosed } from "./front/signed-out.tsx";
 
 /** For visitors who are not signed in: what this is, and an account with one click. */
 export function StartPage() {
   const about = useServer();
-  const [made, setMade] = useState<CreatedTenant | null>(null);
-  if (made !== null) return <NewAccount account={made} />;
+  if (newAccount.value !== null) return <NewAccount account={newAccount.value} />;
   return (
     <main class="front">
       <FrontHead />
@@ -33,7 +32,7 @@ export function StartPage() {
           what was sent, what failed and why, and replay it.
         </p>
         <Shown of={about} skeleton={<Skeleton width="220px" height="40px" />}>
-          {(known) => <Offers about={known} onMade={setMade} />}
+          {(known) => <Offers about={known} />}
         </Shown>
       </div>
       <footer class="soft small">
@@ -44,9 +43,9 @@ export function StartPage() {
   );
 }
 
-function Offers({ about, onMade }: { about: About; onMade(account: CreatedTenant): void }) {
+function Offers({ about }: { about: About }) {
   const attempt = useAttempt(async () => {
-    onMade(await call<CreatedTenant>("/v1/tenants", { method: "POST", body: {}, credential: null }));
+    newAccount.value = await call<CreatedTenant>("/v1/tenants", { method: "POST", body: {}, credential: null });
   });
   const { limits } = about;
   if (about.signup === "closed") return <SignUpClosed />;

@@ -1,8 +1,12 @@
 import { effect, signal } from "@preact/signals";
 import { accountId, noSession } from "../api/session.ts";
+import type { CreatedTenant } from "../api/types.ts";
 
 /** Changes waiting for "Save", by the path of their view. They outlive the view, but not the tab. */
 export const unsaved = signal<Readonly<Record<string, string>>>({});
+
+/** A free account whose password nobody may have saved yet: the server has told it once. Kept until somebody signs in. */
+export const newAccount = signal<CreatedTenant | null>(null);
 
 /** @param text what the user is told elsewhere; null: nothing of that view is waiting */
 export function noteUnsaved(path: string, text: string | null): void {
@@ -14,7 +18,7 @@ export function noteUnsaved(path: string, text: string | null): void {
 export function guardUnsaved(): void {
   const ask = (event: BeforeUnloadEvent) => event.preventDefault();
   effect(() => {
-    if (Object.keys(unsaved.value).length === 0) return;
+    if (Object.keys(unsaved.value).length === 0 && newAccount.value === null) return;
     addEventListener("beforeunload", ask);
     return () => removeEventListener("beforeunload", ask);
   });
@@ -24,5 +28,6 @@ export function guardUnsaved(): void {
     if (noSession.value === "ended" || accountId.value === owner) return;
     owner = accountId.value;
     unsaved.value = {};
+    newAccount.value = null;
   });
 }

@@ -1,5 +1,5 @@
 import { h } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import type { CreatedTenant } from "../../api/types.ts";
 import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
@@ -12,20 +12,14 @@ import { server } from "../../session/server.ts";
 import { signIn } from "../../session/sign-in.ts";
 
 /**
- * The only time the password of a new free account is shown. Only this view keeps it; because it is in a form that is
- * submitted, password managers offer to save it.
+ * The only time the password of a new free account is shown; because it is in a form that is submitted, password managers
+ * offer to save it.
  */
 export function NewAccount({ account: { tenant_id: id, password = "" } }: { account: CreatedTenant }) {
   const { route } = useLocation();
   const attempt = useAttempt(() => signIn(id, password, () => route("/welcome", true)));
   const [isShown, setShown] = useState(false);
   const kept = `Postrider: ${server.value?.baseUrl ?? location.origin}\nTenant id: ${id}\nPassword: ${password}\n`;
-
-  useEffect(() => {
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, []);
 
   return (
     <main class="front narrow">
