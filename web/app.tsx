@@ -1,4 +1,4 @@
-import { LocationProvider, Route, Router } from "preact-iso/router";
+import { LocationProvider, Route, Router, useLocation } from "preact-iso/router";
 import { isSignedIn, noSession } from "./api/session.ts";
 import { EventPage } from "./pages/event.tsx";
 import { EventsPage } from "./pages/events.tsx";
@@ -25,7 +25,7 @@ import { Shell } from "./shell.tsx";
 export function App() {
   return (
     <LocationProvider scope={/^\/(?!docs|pay|v1|openapi)/}>
-      {isSignedIn.value && location.pathname !== "/new-password" ? <Inside /> : <Outside />}
+      <Views />
       <ShortcutHelp />
       <Said />
     </LocationProvider>
@@ -45,6 +45,12 @@ const views = {
   "/keys": KeysPage,
   "/plan": PlanPage,
 } as const;
+
+/** Who opens the link of an e-mail has lost the password, signed in or not. */
+function Views() {
+  const { path } = useLocation();
+  return isSignedIn.value && path !== "/new-password" ? <Inside /> : <Outside />;
+}
 
 function Inside() {
   return (

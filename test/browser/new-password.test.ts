@@ -2,7 +2,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { startSmtpServer } from "../support/smtp.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
-import { follow, logIn, press, seeHeading, seePath, seeText } from "./visitor.ts";
+import { openAccount } from "./signed-in.ts";
+import { follow, logIn, press, seeHeading, seePath, seeText, signIn } from "./visitor.ts";
 
 const smtp = await startSmtpServer();
 afterAll(() => smtp.stop());
@@ -52,5 +53,24 @@ describe.skipIf(noBrowser !== null)("who has lost the password", () => {
     await page.getByLabel("New password").fill(goodPassword);
     await press(page, "Set the password");
     await seeText(page, "The link is not valid any more");
+  });
+
+  test("but has signed in meanwhile finds the account again, after a step back and in another tab", async () => {
+    const page = await browser.page({ size: "desktop" });
+    const { id, password } = await openAccount(server.url);
+    await page.goto(`${server.url}/sign-in`);
+    await follow(page, "Forgot your password?");
+    await seeHeading(page, "Set a new password");
+    await follow(page, "Sign in");
+    await signIn(page, id, password);
+    await seeHeading(page, "Overview");
+    const other = await page.context().newPage();
+    await other.goto(`${server.url}/new-password`);
+    await page.goBack();
+    for (const tab of [other, page]) {
+      await seeHeading(tab, "Set a new password");
+      await follow(tab, "Sign in");
+      await seeHeading(tab, "Overview");
+    }
   });
 });
