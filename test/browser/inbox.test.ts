@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { noBrowser, openBrowser } from "./browser.ts";
+import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { follow, press, seeText } from "./visitor.ts";
+import { follow, press, refuseOnce, seeHeading, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -178,6 +178,21 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     expect(await account.get("/v1/inbox")).toMatchObject({ total: 0 });
   });
 
+  test("does not wait for who is signed in, which is asked again when it was not answered", async () => {
+    const { page, account } = await open({ size: "desktop", provoked: [/^503: .*\/me$/], isUsed: true });
+    await account.ingest({ n: 1 });
+    await arrivals(page, 1);
+    await refuseOnce(page, "**/v1/tenants/me");
+    await page.clock.install();
+    await page.reload();
+    await arrivals(page, 1);
+    await seeText(page, "The signature verifies");
+    await follow(page, "Webhooks");
+    await seeHeading(page, "Verify deliveries");
+    await page.clock.fastForward("00:05");
+    await seeText(page, `free · ${account.id}`);
+  });
+
   test("opens by its own address, and says so when that is another account's", async () => {
     const { page, account } = await open({ size: "desktop", isUsed: true });
     const { url } = await account.get<{ url: string }>("/v1/inbox");
@@ -193,11 +208,13 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
   });
 });
 
+type Opening = Pick<Look, "size" | "provoked"> & { isUsed?: boolean };
+
 /** A new account, on the page. @param isUsed whether the inbox is its webhook already */
-async function open({ size, isUsed = false }: { size: "desktop" | "phone"; isUsed?: boolean }) {
+async function open({ size, provoked = [], isUsed = false }: Opening) {
   const account = await openAccount(server.url);
   if (isUsed) await account.setWebhooks({ webhook_url: (await account.get<{ url: string }>("/v1/inbox")).url });
-  const page = await browser.page({ size });
+  const page = await browser.page({ size, provoked });
   await account.signIn(page);
   await page.goto(`${server.url}/inbox`);
   await page.getByText("Live", { exact: true }).waitFor();

@@ -83,6 +83,13 @@ export async function hold(page: Page, url: string): Promise<Held> {
   };
 }
 
+/** What a server says that is too busy for one request. */
+export const busy = "The server is busy; a retry is safe.";
+
+/** Has the next such request refused. */
+export const refuseOnce = (page: Page, url: string) =>
+  page.route(url, (route) => route.fulfill({ status: 503, json: { message: busy, code: "busy" } }), { times: 1 });
+
 /** Pays on the sandbox's page, in the tab in which it was opened. */
 export async function pay(page: Page, card: string): Promise<void> {
   await page.getByRole("radio", { name: new RegExp(`^${card}`) }).check();

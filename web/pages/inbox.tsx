@@ -2,6 +2,7 @@ import "./inbox.css";
 import { useRef, useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso/router";
 import { call } from "../api/client.ts";
+import { accountId } from "../api/session.ts";
 import type { Inbox, InboxDelivery } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { count } from "../format/number.ts";
@@ -12,7 +13,6 @@ import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { say } from "../parts/said.tsx";
 import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
-import { account } from "../session/account.ts";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { useVerifyKeys } from "../verify/use-keys.ts";
@@ -37,7 +37,7 @@ export function InboxPage() {
             {params.token !== undefined && !data.url.endsWith(`/${params.token}`) && (
               <p class="bar">The address that you opened is not this account's inbox. This one is.</p>
             )}
-            {account.value && <Open inbox={data} tenantId={account.value.tenant_id} onChange={inbox.put} />}
+            <Open inbox={data} onChange={inbox.put} />
           </>
         )}
       </Shown>
@@ -45,10 +45,10 @@ export function InboxPage() {
   );
 }
 
-function Open({ inbox, tenantId, onChange }: { inbox: Inbox; tenantId: string; onChange(inbox: Inbox): void }) {
+function Open({ inbox, onChange }: { inbox: Inbox; onChange(inbox: Inbox): void }) {
   const { path, query, route } = useLocation();
   const { url, answer, deliveries, total } = inbox;
-  const keys = useVerifyKeys(tenantId);
+  const keys = useVerifyKeys(accountId.value);
   const webhooks = useLoaded("webhooks", readWebhooks);
   useRefresh(["account.changed"], listEveryMs, webhooks.reload);
   // Where there is room next to the list, the delivery that was newest initially is open, and stays open.

@@ -1,5 +1,6 @@
 import "./welcome/welcome.css";
 import { call } from "../api/client.ts";
+import { accountId } from "../api/session.ts";
 import type { ApiKey, EventPage, Inbox, Webhook } from "../api/types.ts";
 import { takeInbox } from "../api/webhooks.ts";
 import { shortenUrl, withoutQuery } from "../format/shorten.ts";
@@ -158,14 +159,13 @@ function Send({ apiKey }: { apiKey: string }) {
 }
 
 function Onward() {
-  const login = account.value?.tenant_id ?? "";
   return (
     <div class="stack">
       <p>
         Forward each delivery to a program on your laptop. The command asks for your password and changes nothing here:
       </p>
       <Code
-        text={`postrider listen --server '${baseUrl()}' --login ${login} \\\n  --forward-to http://localhost:3000/hook`}
+        text={`postrider listen --server '${baseUrl()}' --login ${accountId.value} \\\n  --forward-to http://localhost:3000/hook`}
         what="the command that forwards to your laptop"
         isWrapped
       />

@@ -2,13 +2,14 @@ import { effect, signal } from "@preact/signals";
 import { call } from "../api/client.ts";
 import { isSignedIn } from "../api/session.ts";
 import type { Account } from "../api/types.ts";
+import { reopenings } from "../stream/reopenings.ts";
 import { onStream, resyncs, untilBegun } from "../stream/stream.ts";
 import { changesAccount } from "./account-changes.ts";
 
 /** Who is signed in: plan, limits and usage. Null until it is known. */
 export const account = signal<Account | null>(null);
 
-/** The event counter may lag by this much. */
+/** The event counter may lag by this much, and so may all of it when a read was not answered. */
 const refreshEveryMs = 5_000;
 
 let asked = 0;
@@ -29,12 +30,22 @@ export async function refreshAccount(): Promise<void> {
 /** Keeps `account` up to date for as long as somebody is signed in. */
 export function followAccount(): void {
   let isAsked = false;
-  // Without a response, the next message or the next look asks again.
-  const refresh = () => void refreshAccount().catch(() => {});
+  let again: ReturnType<typeof setTimeout> | undefined;
+  const refresh = () => {
+    clearTimeout(again);
+    again = undefined;
+    refreshAccount().catch(() => {
+      clearTimeout(again);
+      again = setTimeout(refresh, refreshEveryMs);
+    });
+  };
   effect(() => {
     resyncs.value;
     isSignedIn.value;
     refresh();
+  });
+  effect(() => {
+    if (reopenings.value > 0 && again !== undefined) refresh();
   });
   onStream((messages) => {
     const changes = messages.filter(({ kind }) => kind === "account.changed");

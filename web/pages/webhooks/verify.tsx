@@ -1,11 +1,11 @@
 import "./verify.css";
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
+import { accountId } from "../../api/session.ts";
 import type { Delivery, EventPage } from "../../api/types.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
-import { account } from "../../session/account.ts";
 import { server } from "../../session/server.ts";
 import { useLoaded } from "../../stream/load.ts";
 import { useVerifyKeys, type VerifyKeys } from "../../verify/use-keys.ts";
@@ -15,11 +15,7 @@ import { Snippets } from "./snippets.tsx";
 
 /** How receivers know that a delivery is ours. */
 export function Verify() {
-  const tenantId = account.value?.tenant_id;
-  return tenantId === undefined ? null : <VerifyPanels tenantId={tenantId} />;
-}
-
-function VerifyPanels({ tenantId }: { tenantId: string }) {
+  const tenantId = accountId.value;
   const keys = useVerifyKeys(tenantId);
   return (
     <div class="stack" id="verify">

@@ -1,17 +1,17 @@
 import { useMemo } from "preact/hooks";
 import { readKeySet } from "../../api/key-set.ts";
+import { accountId } from "../../api/session.ts";
 import type { InboxDelivery, JwkSet } from "../../api/types.ts";
 import { Code } from "../../parts/code.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Time } from "../../parts/time.tsx";
-import { account } from "../../session/account.ts";
 import { useLoaded } from "../../stream/load.ts";
 import { verifyDelivery } from "../../verify/verify-delivery.ts";
 
 /** What the inbox received, and whether it is genuine: the same check that a receiver makes, made here. */
 export function Received({ delivery }: { delivery: InboxDelivery }) {
-  const id = account.value?.tenant_id ?? "";
-  const keys = useLoaded(`keys of ${id}`, (signal) => (id === "" ? Promise.resolve(null) : readKeySet(id, signal)));
+  const id = accountId.value;
+  const keys = useLoaded(`keys of ${id}`, (signal) => readKeySet(id, signal));
   return (
     <>
       <li class="is-new">
