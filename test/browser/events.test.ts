@@ -99,6 +99,36 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     },
   );
 
+  test("shows what has come since also when that is asked for while it is read, or a row is replayed", async () => {
+    const account = await openAccount(server.url);
+    await account.setWebhooks({ webhook_url: hook });
+    const oldest = await account.ingest({ answer: 404 });
+    const page = await openEvents(account);
+    await untilLive(page);
+    await see(row(page, /HTTP 404 · .+ms · 1 try/));
+
+    const second = await account.ingest({});
+    await see(page.getByRole("button", { name: "1 new", exact: true }));
+    const newest = await hold(page, "**/v1/events?*");
+    await page.getByRole("button", { name: "1 new", exact: true }).click();
+    await newest.untilAsked;
+    await page.keyboard.press("j");
+    await page.keyboard.press("r");
+    await see(page.getByRole("link", { name: "See the replay" }));
+    await newest.answer();
+    await seeIds(page, [second, oldest]);
+
+    const third = await account.ingest({});
+    await see(page.getByRole("button", { name: "1 new", exact: true }));
+    // A webhook that is removed ends deliveries, so the list is read again by itself.
+    const earlier = await hold(page, "**/v1/events?*");
+    await account.setWebhooks();
+    await earlier.untilAsked;
+    await page.getByRole("button", { name: "1 new", exact: true }).click();
+    await earlier.answer();
+    await seeIds(page, [third, second, oldest]);
+  });
+
   test("lets a row say what became of it, where it stands", async () => {
     const account = await openAccount(server.url);
     await account.setWebhooks({ webhook_url: hook });

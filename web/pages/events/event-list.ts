@@ -48,10 +48,12 @@ export function useEventList(filter: Filter, entry: string): EventList {
     `${entry} ${urlOf(filter)}`,
     async (signal) => {
       const readAt = serverNow();
-      const before = wantsNewest.current ? undefined : latest.current;
+      const isNewest = wantsNewest.current;
+      const before = isNewest ? undefined : latest.current;
       const { path, query } = requestOf(filter, readAt, before?.held ?? "");
       const page = await call<EventPage>(path, { query, signal });
-      wantsNewest.current = false;
+      // It may have been asked for since.
+      if (isNewest) wantsNewest.current = false;
       // Set here already, because the next read may begin before this one is rendered.
       latest.current = { ...toListed(page, filter.page === 1, before), readAt };
       return latest.current;
@@ -100,6 +102,8 @@ export function useEventList(filter: Filter, entry: string): EventList {
     },
     replace(fresh) {
       if (loaded.data) loaded.put({ ...loaded.data, records: withFresh(records, fresh) });
+      // Its read has just been dropped.
+      if (wantsNewest.current) loaded.reload();
     },
   };
 }
