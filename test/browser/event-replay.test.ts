@@ -5,7 +5,7 @@ import { choose, eventLists, focused, openFilters, row, search, see, seeIds } fr
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
 import { type Account, openAccount } from "./signed-in.ts";
-import { ask, hold, press, seeText, signIn } from "./visitor.ts";
+import { ask, hold, press, pressRefused, seeText, signIn } from "./visitor.ts";
 
 const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "1h" });
 const browser = openBrowser(server.url);
@@ -61,7 +61,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     const account = await openShop();
     receiver.answerAlways(404);
     await account.ingestAll(Array.from({ length: 120 }, (_, n) => ({ type: "order.paid", n })));
-    const page = await openEvents(account, {}, "?state=failed&type=order.paid");
+    const page = await openEvents(account, { provoked: [/^503: .*\/rpl_/] }, "?state=failed&type=order.paid");
     await untilListed(account, "FAILED", 120);
     await page.reload();
     await press(page, "Replay these 120 …");
@@ -80,6 +80,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await see(progress.getByText("120 waiting"));
     await browser.inspect(page, "events-replaying");
     await progress.getByRole("button", { name: /^Cancel / }).click();
+    await pressRefused(page, "**/v1/events/replays/*", "Cancel the replay");
     await press(page, "Cancel the replay");
     await see(progress.getByText("Cancelled"), progress.getByText("120 returned"));
     receiver.answerAlways(null);

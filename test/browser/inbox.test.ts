@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { follow, press, refuseOnce, seeHeading, seeText } from "./visitor.ts";
+import { follow, press, pressRefused, refuseOnce, seeHeading, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -67,7 +67,7 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
   });
 
   test.each(["desktop", "phone"] as const)("replaces the one webhook after saying which, on a %s", async (size) => {
-    const { page, account } = await open({ size });
+    const { page, account } = await open({ size, provoked: [/^503: .*\/webhooks$/] });
     await account.setWebhooks({ webhook_url: "https://shop.example.com/hook", name: "Shop" });
     await press(page, "Use as webhook");
     await seeText(page, "Your account may have 1 webhook, which is in use.");
@@ -77,6 +77,7 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     await press(page, "Keep it");
     expect(await account.get("/v1/tenants/webhooks")).toMatchObject([{ name: "Shop" }]);
     await press(page, "Use as webhook");
+    await pressRefused(page, "**/v1/tenants/webhooks", "Replace it");
     await press(page, "Replace it");
     await seeText(page, /^\s*In use$/);
     expect(await account.get("/v1/tenants/webhooks")).toMatchObject([{ name: "Inbox" }]);
@@ -163,11 +164,13 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
   });
 
   test("is emptied after a question", async () => {
-    const { page, account } = await open({ size: "phone", isUsed: true });
+    const { page, account } = await open({ size: "phone", provoked: [/^503: .*\/deliveries$/], isUsed: true });
     await account.ingest({ n: 1 });
     await arrivals(page, 1);
     await press(page, "Empty the inbox");
     await seeText(page, "The outcome of each delivery stays with its event.");
+    await pressRefused(page, "**/v1/inbox/deliveries", "Empty it");
+    await browser.inspect(page, "inbox-not-emptied");
     await press(page, "Empty it");
     await seeText(page, /^Nothing has arrived yet\.$/);
     await page.goto(`${server.url}/inbox?delivery=ibx_gone`);

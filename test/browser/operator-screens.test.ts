@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { ask, follow, press, seeHeading, seeText } from "./visitor.ts";
+import { ask, follow, press, pressRefused, seeHeading, seeText } from "./visitor.ts";
 
 /** What the operator does in a browser, beside looking at the servers. */
 
@@ -68,7 +68,7 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
   test.each(sizes)("an account is found, limited, suspended, looked at and deleted, on %s", async (size) => {
     const name = `Shop on a ${size}`;
     const { id } = await newAccount(name);
-    const page = await open(size, "accounts", [/^400: .*limits/]);
+    const page = await open(size, "accounts", [/^400: .*limits/, /^503: /]);
     await page.getByLabel("Find").fill(`on a ${size}`);
     await seeText(page, "1 account");
     await browser.inspect(page, "operator-accounts");
@@ -86,6 +86,7 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     await press(page, "Suspend …");
     await page.getByLabel("Reason").fill("Sends spam.");
     await browser.inspect(page, "operator-suspend");
+    await pressRefused(page, "**/suspend", "Suspend");
     await press(page.getByRole("dialog"), "Suspend");
     await seeText(page, "suspended (by you)");
     await seeText(page, "reason: Sends spam.");
@@ -104,6 +105,7 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     const dialog = page.getByRole("dialog");
     expect(await dialog.getByRole("button", { name: "Delete the account" }).isDisabled()).toBe(true);
     await dialog.getByRole("textbox").fill(id);
+    await pressRefused(page, `**/operator/tenants/${id}`, "Delete the account");
     await press(dialog, "Delete the account");
     await seeHeading(page, "Accounts");
     expect((await operator("GET", `/tenants/${id}`)).status).toBe(404);
@@ -208,8 +210,9 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
 
   test("a password is reset and shown once, and an account is made", async () => {
     const { id } = await newAccount("Forgetful");
-    const page = await open("desktop", `accounts/${id}`);
+    const page = await open("desktop", `accounts/${id}`, [/^503: .*\/reset-password$/]);
     await press(page, "Reset the password …");
+    await pressRefused(page, "**/reset-password", "Reset the password");
     await press(page.getByRole("dialog"), "Reset the password");
     const password = await page.getByRole("dialog").locator("code").textContent();
     const login = await ask(`${server.url}/v1/tenants/auth/login`, "POST", null, { loginId: id, password });

@@ -8,6 +8,7 @@ import {
   logIn,
   pay,
   press,
+  pressRefused,
   seeHeading,
   seePath,
   seeText,
@@ -162,7 +163,7 @@ describe.skipIf(noBrowser !== null)("an upgrade", () => {
   });
 
   test("with a saved card that is declined changes nothing, and is done with another one", async () => {
-    const page = await browser.page({ size: "phone", provoked: [/^402: .*\/upgrade$/] });
+    const page = await browser.page({ size: "phone", provoked: [/^402: .*\/upgrade$/, /^503: .*\/payment-method$/] });
     await signUp(page);
     await pay(page, "Empty tomorrow");
     await follow(page, "Back to the dashboard");
@@ -172,6 +173,7 @@ describe.skipIf(noBrowser !== null)("an upgrade", () => {
     await press(page, "Upgrade to business");
     await page.getByRole("alert").getByText("Your card was declined (Declined). Nothing has changed.").waitFor();
     await browser.inspect(page, "upgrade-declined");
+    await pressRefused(page, "**/payment-method", "Use another card");
     await inDialog(page).getByRole("button", { name: "Use another card" }).click();
     await pay(page, "Good card");
     await follow(page, "Back to the dashboard");

@@ -84,11 +84,19 @@ export async function hold(page: Page, url: string): Promise<Held> {
 }
 
 /** What a server says that is too busy for one request. */
-export const busy = "The server is busy; a retry is safe.";
+const busy = "The server is busy; a retry is safe.";
 
 /** Has the next such request refused. */
 export const refuseOnce = (page: Page, url: string) =>
   page.route(url, (route) => route.fulfill({ status: 503, json: { message: busy, code: "busy" } }), { times: 1 });
+
+/** Presses what is refused once: the dialog says why, since what is behind it is covered, and nothing has happened yet. */
+export async function pressRefused(page: Page, url: string, name: string): Promise<void> {
+  const dialog = page.getByRole("dialog");
+  await refuseOnce(page, url);
+  await press(dialog, name);
+  await dialog.getByRole("alert").getByText(busy, { exact: true }).waitFor();
+}
 
 /** Pays on the sandbox's page, in the tab in which it was opened. */
 export async function pay(page: Page, card: string): Promise<void> {

@@ -6,6 +6,7 @@ import { accountId } from "../api/session.ts";
 import type { Inbox, InboxDelivery } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { count } from "../format/number.ts";
+import { AttemptButton, Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { useShortcuts } from "../parts/keyboard.tsx";
@@ -111,29 +112,34 @@ function Open({ inbox, onChange }: { inbox: Inbox; onChange(inbox: Inbox): void 
 
 function EmptyButton({ onEmptied }: { onEmptied(): void }) {
   const [isAsking, setAsking] = useState(false);
-  async function empty(): Promise<void> {
-    await call("/v1/inbox/deliveries", { method: "DELETE" });
-    setAsking(false);
-    onEmptied();
-    say("The inbox is empty.");
-  }
   return (
     <>
       <Button changes kind="quiet" onClick={() => setAsking(true)}>
         Empty the inbox
       </Button>
-      {isAsking && (
-        <Dialog title="Empty the inbox?" onClose={() => setAsking(false)}>
-          <p>This deletes what the inbox received. The outcome of each delivery stays with its event.</p>
-          <div class="buttons">
-            <Button onClick={() => setAsking(false)}>Keep them</Button>
-            <Button kind="danger" onClick={empty}>
-              Empty it
-            </Button>
-          </div>
-        </Dialog>
-      )}
+      {isAsking && <EmptyDialog onClose={() => setAsking(false)} onEmptied={onEmptied} />}
     </>
+  );
+}
+
+function EmptyDialog({ onClose, onEmptied }: { onClose(): void; onEmptied(): void }) {
+  const attempt = useAttempt(async () => {
+    await call("/v1/inbox/deliveries", { method: "DELETE" });
+    onClose();
+    onEmptied();
+    say("The inbox is empty.");
+  });
+  return (
+    <Dialog title="Empty the inbox?" onClose={onClose}>
+      <p>This deletes what the inbox received. The outcome of each delivery stays with its event.</p>
+      <Refusal of={attempt} />
+      <div class="buttons">
+        <Button onClick={onClose}>Keep them</Button>
+        <AttemptButton of={attempt} kind="danger">
+          Empty it
+        </AttemptButton>
+      </div>
+    </Dialog>
   );
 }
 

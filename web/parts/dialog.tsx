@@ -5,7 +5,8 @@ import { Icon } from "./icon.tsx";
 
 /**
  * The browser's own modal dialog: it keeps the focus inside, and Escape closes it. One that asks for nothing has a close
- * button in its corner, and also closes on a press outside it.
+ * button in its corner, and also closes on a press outside it. What is said (`said.tsx`) is behind it, where no screen reader
+ * gets it either: what may be refused in a dialog is an `Attempt`, which shows why.
  */
 export function Dialog({
   title,

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../api/client.ts";
 import type { Replay } from "../api/types.ts";
 import { count } from "../format/number.ts";
+import { AttemptButton, Refusal, useAttempt } from "./attempt.tsx";
 import { Button, LinkButton } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon } from "./icon.tsx";
@@ -174,21 +175,22 @@ function CancelDialog({
   onClose(): void;
   onCancel(): Promise<void>;
 }) {
-  async function cancel(): Promise<void> {
+  const attempt = useAttempt(async () => {
     await onCancel();
     onClose();
-  }
+  });
   return (
     <Dialog title={`Cancel ${replay.replayGroupId}?`} onClose={onClose}>
       <p>
         Nothing more will be sent. Waiting deliveries return to their previous state
         {open > 0 ? `: ${count(open)} at the moment.` : "."}
       </p>
+      <Refusal of={attempt} />
       <div class="buttons">
         <Button onClick={onClose}>Keep it running</Button>
-        <Button kind="danger" onClick={cancel}>
+        <AttemptButton of={attempt} kind="danger">
           Cancel the replay
-        </Button>
+        </AttemptButton>
       </div>
     </Dialog>
   );

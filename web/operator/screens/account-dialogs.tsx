@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { isolated } from "../../format/controls.ts";
+import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -14,20 +15,21 @@ interface Asking {
 
 export function Suspend({ of: account, onClose, onDone }: Asking & { onDone(text: string): void }) {
   const [reason, setReason] = useState("");
-  const suspend = async () => {
+  const attempt = useAttempt(async () => {
     const body = reason.trim() === "" ? {} : { reason };
     await ask(`/operator/tenants/${account.tenant_id}/suspend`, { method: "POST", body });
     onDone("It is suspended.");
-  };
+  });
   return (
     <Dialog title={`Suspend ${isolated(account.tenant_name)}?`} onClose={onClose}>
       <p>It can send no more events, and what waits is not delivered until you end the suspension. Nothing is lost.</p>
       <Field label="Reason" value={reason} onType={setReason} hint="The account reads it in its activity." />
+      <Refusal of={attempt} />
       <div class="buttons">
         <Button onClick={onClose}>Cancel</Button>
-        <Button kind="danger" onClick={suspend}>
+        <AttemptButton of={attempt} kind="danger">
           Suspend
-        </Button>
+        </AttemptButton>
       </div>
     </Dialog>
   );
@@ -36,11 +38,11 @@ export function Suspend({ of: account, onClose, onDone }: Asking & { onDone(text
 /** @param onReset is called even if the dialog was closed meanwhile: the server tells the new password only once */
 export function ResetPassword({ of: account, onClose, onReset }: Asking & { onReset(password: string): void }) {
   const [endsKeys, setEndsKeys] = useState(false);
-  const reset = async () => {
+  const attempt = useAttempt(async () => {
     const body = { end_keys: endsKeys };
     const path = `/operator/tenants/${account.tenant_id}/reset-password`;
     onReset((await ask<{ password: string }>(path, { method: "POST", body })).password);
-  };
+  });
   return (
     <Dialog title={`Reset the password of ${isolated(account.tenant_name)}?`} onClose={onClose}>
       <p>Its password stops working and all of its sessions end. You get a new password to hand over.</p>
@@ -52,11 +54,12 @@ export function ResetPassword({ of: account, onClose, onReset }: Asking & { onRe
         />{" "}
         Replace its API keys and its signing secret, too: somebody else may have read them
       </label>
+      <Refusal of={attempt} />
       <div class="buttons">
         <Button onClick={onClose}>Cancel</Button>
-        <Button kind="danger" onClick={reset}>
+        <AttemptButton of={attempt} kind="danger">
           Reset the password
-        </Button>
+        </AttemptButton>
       </div>
     </Dialog>
   );
@@ -64,20 +67,21 @@ export function ResetPassword({ of: account, onClose, onReset }: Asking & { onRe
 
 export function DeleteAccount({ of: account, onClose }: Asking) {
   const [typed, setTyped] = useState("");
-  const remove = async () => {
+  const attempt = useAttempt(async () => {
     await ask(`/operator/tenants/${account.tenant_id}`, { method: "DELETE" });
     say(`${isolated(account.tenant_name)} is deleted.`);
     location.hash = "#accounts";
-  };
+  });
   return (
     <Dialog title={`Delete ${isolated(account.tenant_name)}?`} onClose={onClose}>
       <p>Its events, webhooks and keys are erased for good, and nothing that waits is delivered any more.</p>
       <Field label={`Type ${account.tenant_id} to go on`} value={typed} onType={setTyped} autocomplete="off" />
+      <Refusal of={attempt} />
       <div class="buttons">
         <Button onClick={onClose}>Cancel</Button>
-        <Button kind="danger" disabled={typed.trim() !== account.tenant_id} onClick={remove}>
+        <AttemptButton of={attempt} kind="danger" disabled={typed.trim() !== account.tenant_id}>
           Delete the account
-        </Button>
+        </AttemptButton>
       </div>
     </Dialog>
   );

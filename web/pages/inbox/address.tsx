@@ -4,6 +4,7 @@ import type { Webhook } from "../../api/types.ts";
 import { toEntry } from "../../api/webhook-entry.ts";
 import { changeWebhooks, inboxName, readWebhooks } from "../../api/webhooks.ts";
 import { isolated } from "../../format/controls.ts";
+import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
 import { Copy } from "../../parts/copy.tsx";
@@ -117,11 +118,11 @@ function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClo
   const leaving = registered.find(({ id }) => id === chosen);
   const allowed = registered.length === 1 ? "1 webhook, which is" : `${registered.length} webhooks, all of which are`;
 
-  async function replace(): Promise<void> {
+  const attempt = useAttempt(async () => {
     const saved = await register(url, chosen);
     onClose();
     onSaved(saved);
-  }
+  });
 
   return (
     <Dialog title="Replace a webhook with the inbox?" onClose={onClose}>
@@ -140,12 +141,13 @@ function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClo
         />
       )}
       {leaving && <LeavingWebhook key={leaving.id} webhook={leaving} when="This" />}
+      <Refusal of={attempt} />
       <div class="buttons">
         <PlanLink />
         <Button onClick={onClose}>Keep it</Button>
-        <Button kind="danger" onClick={replace} disabled={!leaving}>
+        <AttemptButton of={attempt} kind="danger" disabled={!leaving}>
           Replace it
-        </Button>
+        </AttemptButton>
       </div>
     </Dialog>
   );

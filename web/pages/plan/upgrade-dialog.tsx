@@ -53,6 +53,8 @@ export function UpgradeDialog({
     { fields: ["email", "password"] },
   );
 
+  const toCardPage = useAttempt(openCardPage);
+
   function submit(event: Event): void {
     event.preventDefault();
     if (!isFromFree || newPassword.isGood()) attempt.run();
@@ -124,16 +126,13 @@ export function UpgradeDialog({
         ) : (
           <Refusal of={attempt} />
         )}
+        <Refusal of={toCardPage} />
         <div class="buttons">
           <Button onClick={onClose}>Stay on {from}</Button>
           <AttemptButton of={attempt} kind={needsCard ? "plain" : "primary"} type="submit">
             {needsCard ? "Try once more" : `Upgrade to ${to.tier}`}
           </AttemptButton>
-          {needsCard && (
-            <Button kind="primary" onClick={openCardPage}>
-              Use another card
-            </Button>
-          )}
+          {needsCard && <AttemptButton of={toCardPage}>Use another card</AttemptButton>}
         </div>
       </form>
     </Dialog>
