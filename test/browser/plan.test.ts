@@ -4,11 +4,13 @@ import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import {
   ask,
+  busy,
   follow,
   logIn,
   pay,
   press,
   pressRefused,
+  refuseOnce,
   seeHeading,
   seePath,
   seeText,
@@ -62,6 +64,23 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
       expect(await page.getByText("Your card is verified").count()).toBe(0);
     },
   );
+
+  test("that was made although signing in to it failed is gone on with, unless another address is typed", async () => {
+    const page = await browser.page({ size: "phone", provoked: [/^503: .*\/login$/, /^400: .*\/tenants$/] });
+    const [taken, email] = [newEmail(), newEmail()];
+    const other = { tier: "pro", name: "Other", email: taken, password: goodPassword };
+    await ask(`${server.url}/v1/tenants`, "POST", null, other);
+    await fillSignUp(page, email);
+    await refuseOnce(page, "**/auth/login");
+    await press(page, "Create the account");
+    await page.getByRole("alert").getByText(busy).waitFor();
+    await page.getByLabel("E-mail").fill(taken);
+    await press(page, "Create the account");
+    await seeText(page, "is already the login of another account");
+    await page.getByLabel("E-mail").fill(email);
+    await press(page, "Create the account");
+    await page.waitForURL(/\/pay\/sandbox\//);
+  });
 
   test.each([
     ["by the stream", "nothing is asked", (page: Page) => page.addInitScript("window.setInterval = () => 0")],
@@ -389,12 +408,16 @@ const newEmail = () => `browser-${crypto.randomUUID().slice(0, 8)}@example.com`;
 
 const daysFromNow = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 
-/** Makes an account on the pro plan, and stands on the page on which it is paid for. */
-async function signUp(page: Page): Promise<void> {
+async function fillSignUp(page: Page, email: string): Promise<void> {
   await page.goto(`${server.url}/sign-up`);
   await page.getByLabel("Name").fill("Acme");
-  await page.getByLabel("E-mail").fill(newEmail());
+  await page.getByLabel("E-mail").fill(email);
   await page.getByLabel("Password", { exact: true }).fill(goodPassword);
+}
+
+/** Makes an account on the pro plan, and stands on the page on which it is paid for. */
+async function signUp(page: Page): Promise<void> {
+  await fillSignUp(page, newEmail());
   await press(page, "Create the account");
   await page.waitForURL(/\/pay\/sandbox\//);
 }

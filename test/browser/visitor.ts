@@ -84,7 +84,7 @@ export async function hold(page: Page, url: string): Promise<Held> {
 }
 
 /** What a server says that is too busy for one request. */
-const busy = "The server is busy; a retry is safe.";
+export const busy = "The server is busy; a retry is safe.";
 
 /** Has the next such request refused. */
 export const refuseOnce = (page: Page, url: string) =>

@@ -50,14 +50,23 @@ function SignUpForm({ about: { plans = [], payments } }: { about: About }) {
   const form = useRef<HTMLFormElement>(null);
   const [tier, setTier] = useState("pro");
   const newPassword = useNewPassword(form, "password");
+  /** The account by its e-mail: after a failure to sign in to it, trying again only does that. */
+  const made = useRef<{ readonly email: string; readonly account: CreatedTenant } | null>(null);
   const attempt = useAttempt(
     async () => {
-      const { name = "", email = "", password = "" } = readForm(form.current);
-      const body = { tier, name, email: email.trim(), password };
-      const made = await call<CreatedTenant>("/v1/tenants", { method: "POST", body, credential: null });
+      const { name = "", email: typed = "", password = "" } = readForm(form.current);
+      const email = typed.trim();
+      if (made.current?.email !== email) {
+        const body = { tier, name, email, password };
+        made.current = {
+          email,
+          account: await call<CreatedTenant>("/v1/tenants", { method: "POST", body, credential: null }),
+        };
+      }
+      const { tenant_id: id, payment_url: paymentUrl } = made.current.account;
       // The view to come back to from the payment page.
-      await signIn(made.tenant_id, password, () => route("/plan", true));
-      if (made.payment_url) location.assign(made.payment_url);
+      await signIn(id, password, () => route("/plan", true));
+      if (paymentUrl) location.assign(paymentUrl);
     },
     { fields: ["name", "email", "password"] },
   );
