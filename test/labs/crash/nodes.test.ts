@@ -12,7 +12,9 @@ test.skipIf(!hasOwnServer)(
     const lab = join(import.meta.dir, "nodes.ts");
     const words = ["--cycles", String(cycles), "--grace", String(graceSeconds), "--json"];
     const child = Bun.spawn([process.execPath, lab, ...words], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-    const [report, complaint] = await Promise.all([child.stdout, child.stderr].map((said) => new Response(said).text()));
+    const [report, complaint] = await Promise.all(
+      [child.stdout, child.stderr].map((said) => new Response(said).text()),
+    );
     if (!report) throw new Error(`The lab gave no report, and said: ${complaint?.slice(-1_000)}`);
     const { held, command, figures, faults } = JSON.parse(report);
     expect({ command, faults: faults.told }).toEqual({ command, faults: [] });
