@@ -1,7 +1,6 @@
-import { isIP } from "node:net";
 import { backupSettings } from "./backup-settings.ts";
 import { pausable } from "./domain/pauses.ts";
-import { isLoopbackHost } from "./lib/cidr.ts";
+import { isAddress, isLoopbackHost } from "./lib/cidr.ts";
 import {
   anyText,
   byteSize,
@@ -42,12 +41,12 @@ const delays: Form<number[]> = {
 
 const highestPort = 65_535;
 
+const dnsServerShape = /^(?:\[([\da-f.]*:[\da-f:.]*)\]|(\d+(?:\.\d+){3}))(?::(\d{1,5}))?$|^([\da-f]*:[\da-f:.]*)$/i;
+
 /** `1.1.1.1`, `1.1.1.1:53`, `::1` or `[::1]:53`: the resolver throws at anything else, or takes another port for it. */
 function dnsServer(text: string): string | null {
-  if (isIP(text) !== 0) return text;
-  const [, v6, v4 = "", port = "53"] = /^(?:\[([^\]]+)\]|([\d.]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
-  const isAddress = v6 === undefined ? isIP(v4) === 4 : isIP(v6) === 6;
-  return isAddress && Number(port) > 0 && Number(port) <= highestPort ? text : null;
+  const [, boxed, v4, port = "53", bare = ""] = dnsServerShape.exec(text) ?? [];
+  return isAddress(boxed ?? v4 ?? bare) && Number(port) > 0 && Number(port) <= highestPort ? text : null;
 }
 
 const paystackUrl: Form<string> = {
@@ -228,7 +227,7 @@ export const settings = {
   minFreeDiskBytes: setting({
     env: "POSTRIDER_MIN_FREE_DISK",
     default: "256MiB",
-    doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off.",
+    doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off. Not for PostgreSQL, which takes no space here.",
     example: "1GiB",
     ...byteSize(),
   }),
