@@ -342,6 +342,10 @@ function withoutForeign(env: Environment): { own: Environment; foreignVariables:
   };
 }
 
+/** Free disk space below which no events are accepted: those in a database elsewhere take none here. */
+export const diskFloorBytes = ({ databaseUrl, minFreeDiskBytes }: Pick<Config, "databaseUrl" | "minFreeDiskBytes">) =>
+  databaseUrl === null ? minFreeDiskBytes : 0;
+
 const prefix = "POSTRIDER_";
 
 /** A shell may have set both what the server reads and what its clients read: neither is a typo to the other. */

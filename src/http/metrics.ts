@@ -192,7 +192,10 @@ export function createMetrics(sources: MetricSources) {
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
   gauge("process_start_time_seconds", "When the process started, in Unix time.").set(sources.clock.now() / 1000);
   const diskFree = gauge("postrider_disk_free_bytes", "Free disk space in the data directory.");
-  const diskFloor = gauge("postrider_disk_floor_bytes", "Free disk space below which no events are accepted.");
+  const diskFloor = gauge(
+    "postrider_disk_floor_bytes",
+    "Free disk space below which no events are accepted; 0: there is no such limit.",
+  );
   const databaseSize = gauge("postrider_database_bytes", "Size of the database, excluding its write-ahead log.");
   const usedSize = gauge(
     "postrider_database_used_bytes",

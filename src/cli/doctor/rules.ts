@@ -70,6 +70,8 @@ const fullBytes = 2 ** 20;
  *   free < 1 MiB            bad: nothing can be stored
  *   full within 7 days      warning        (at the rate since the server started, if it has run for an hour)
  *   free < 2 × floor        warning
+ *
+ * @param server null: none could be asked, or what it stores takes no space here
  */
 export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: RunningServer | null): Found {
   const free = `${formatBytes(freeBytes)} free at ${folder}`;
@@ -87,7 +89,7 @@ export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: 
     lastsMs === Number.POSITIVE_INFINITY
       ? ""
       : `; at the rate of events since the server started, it is full in ${formatDuration(lastsMs)}`;
-  const sentence = `${free}${lasts}; the floor is ${formatBytes(floorBytes)}.`;
+  const sentence = `${free}${lasts}${floorBytes === 0 ? "" : `; the floor is ${formatBytes(floorBytes)}`}.`;
   return lastsMs < soonMs || freeBytes < 2 * floorBytes ? warning(sentence, remedy) : ok(sentence);
 }
 

@@ -66,6 +66,7 @@ const rows: readonly Row[] = [
   ["a mute server", () => judgedServer({ failure: "Mute. Try: its log." }), "bad", "Mute."],
 
   ["a disk with room", () => rules.judgeDisk(disk, server()), "ok", "20 GiB free at /data; the floor is 256 MiB"],
+  ["a disk without a floor", () => rules.judgeDisk({ ...disk, floorBytes: 0 }, null), "ok", "20 GiB free at /data."],
   ["a full disk", () => rules.judgeDisk({ ...disk, freeBytes: mib }, null), "bad", "no events are accepted"],
   [
     "a full disk without a floor",

@@ -136,7 +136,12 @@ function Storage({
   of: Status;
   backups: Backups | undefined;
 }) {
-  const left = storage.disk_free_bytes - storage.disk_floor_bytes;
+  const [free, floor] = [storage.disk_free_bytes, storage.disk_floor_bytes];
+  const isBelow = free < floor;
+  const withFloor = isBelow
+    ? `${bytes(free)} free, below the floor of ${bytes(floor)}: new events are refused`
+    : `${bytes(free - floor)} until new events are refused`;
+  const room = floor === 0 ? `${bytes(free)} free` : withFloor;
   return (
     <Panel title="Storage and machine">
       <dl class="op-facts">
@@ -145,11 +150,7 @@ function Storage({
           {bytes(storage.database_bytes)}, its log {bytes(storage.log_bytes)}
         </dd>
         <dt>Disk</dt>
-        <dd class={left <= 0 ? "failed" : ""}>
-          {left <= 0
-            ? `${bytes(storage.disk_free_bytes)} free, below the floor of ${bytes(storage.disk_floor_bytes)}: new events are refused`
-            : `${bytes(left)} until new events are refused`}
-        </dd>
+        <dd class={isBelow ? "failed" : ""}>{room}</dd>
         <dt>Memory</dt>
         <dd>
           {bytes(memory_bytes)}, {count(open_streams)} open streams
