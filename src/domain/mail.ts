@@ -78,6 +78,19 @@ export function queued(before: MailState | null, fact: MailFact, now: number): M
   return { facts: [fact], leftOut: 0, queuedAt: now, dueAt: earliestAfter(sentAt, now), attempts: 0, sentAt };
 }
 
+/** Mails of these kinds say how things stand, so only the latest is worth saying. */
+const standings: ReadonlySet<MailKind> = new Set(["disk.low", "queue.growing"]);
+
+/** One that comes while the one before is being sent is not sent as well: within an hour that would say nothing new. */
+const queuedStanding = (before: MailState | null, fact: MailFact, now: number): MailState => ({
+  ...queued(before, fact, now),
+  facts: [fact],
+  leftOut: 0,
+});
+
+/** How one more fact of this kind is queued. */
+export const queuingOf = (kind: MailKind) => (standings.has(kind) ? queuedStanding : queued);
+
 /**
  * A link for a new password is asked for: it is sent unless one went to the recipient within the hour, or is waiting to. One
  * that waits to be tried again is replaced by a newer one for the same account, and tried within a minute: at the end of a

@@ -2,11 +2,13 @@ import { expect, test } from "bun:test";
 import {
   canGetMail,
   dropped,
+  type MailKind,
   type MailState,
   mailRules,
   notSent,
   queued,
   queuedLink,
+  queuingOf,
   sent,
 } from "../../src/domain/mail.ts";
 
@@ -22,6 +24,15 @@ test("a mail says twenty things, and of how many more", () => {
   expect(waiting).toMatchObject({ leftOut: 5, queuedAt: now, dueAt: now });
   expect(waiting.facts).toHaveLength(mailRules.facts);
   expect(sent(queued(waiting, { n: 25 }, now), waiting, now)).toMatchObject({ facts: [], leftOut: 1 });
+});
+
+test.each<MailKind>(["disk.low", "queue.growing"])("a mail of the kind %s says only how things stand now", (kind) => {
+  const queuedAs = queuingOf(kind);
+  let waiting = queuedAs(null, { n: 0 }, now);
+  for (let n = 1; n < 25; n++) waiting = queuedAs(waiting, { n }, now + n);
+  expect(waiting).toMatchObject({ facts: [{ n: 24 }], leftOut: 0, queuedAt: now, dueAt: now });
+  // What comes while that is being sent says nothing new.
+  expect(sent(queuedAs(waiting, { n: 25 }, now), waiting, now)).toMatchObject({ facts: [], dueAt: null, sentAt: now });
 });
 
 test.each([

@@ -6,8 +6,8 @@ import {
   type MailState,
   mailRules,
   notSent,
-  queued,
   queuedLink,
+  queuingOf,
   resetLifetimeMs,
   sent,
 } from "../../domain/mail.ts";
@@ -131,7 +131,7 @@ async function queue(
   tx: Transaction,
   { fact, ...place }: MailOrder,
   now: number,
-  decide: (before: MailState | null, fact: MailFact, now: number) => MailState | null = queued,
+  decide: (before: MailState | null, fact: MailFact, now: number) => MailState | null = queuingOf(place.kind),
 ): Promise<boolean> {
   const before = await stateOf(tx, place);
   if (before === null || before.dueAt === null) {

@@ -6,8 +6,8 @@ import {
   type MailState,
   mailRules,
   notSent,
-  queued,
   queuedLink,
+  queuingOf,
   resetLifetimeMs,
   sent,
 } from "../../domain/mail.ts";
@@ -118,7 +118,7 @@ function createOutbox(client: Database) {
   return {
     stateOf,
     write,
-    queue({ fact, ...place }: MailOrder, now: number, decide: Decide = queued): boolean {
+    queue({ fact, ...place }: MailOrder, now: number, decide: Decide = queuingOf(place.kind)): boolean {
       const before = stateOf(place);
       const isOneMore = before === null || before.dueAt === null;
       if (isOneMore && (countWaiting.get()?.n ?? 0) >= mailRules.waiting) return false;
