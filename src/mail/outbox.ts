@@ -4,6 +4,7 @@ import { type Clock, sleep } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
+import { unlessDamaged } from "../store/unless-damaged.ts";
 import { type LetterContext, writeLetter } from "./letters.ts";
 import type { Post } from "./post.ts";
 
@@ -91,7 +92,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function deliver(mail: WaitingMail): Promise<void> {
     const { kind, recipient, state } = mail;
-    const facts = await current(mail);
+    const facts = await unlessDamaged(current(mail), null);
+    // One whose account cannot be read is tried again, and keeps no other waiting.
+    if (facts === null) return tryLater(mail);
     // Nobody knows what was left out, and it was for the same address: most likely it does not hold either.
     if (facts.length === 0) return store.mailDropped(mail, clock.now());
     try {
@@ -100,13 +103,16 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       onFailure();
       failures += 1;
       if (failures === 1) log.write("error", "mail.failed", { kind, error: messageOf(error) });
-      if (!(await store.mailNotSent(mail, clock.now()))) log.write("error", "mail.given_up", { kind });
-      return;
+      return tryLater(mail);
     }
     onSent();
     if (failures > 0) log.write("info", "mail.recovered", { failures });
     failures = 0;
     await noteSent(mail);
+  }
+
+  async function tryLater(mail: WaitingMail): Promise<void> {
+    if (!(await store.mailNotSent(mail, clock.now()))) log.write("error", "mail.given_up", { kind: mail.kind });
   }
 
   async function noteSent(mail: WaitingMail): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { AttemptRef } from "../store/deliveries.ts";
 import type { RetentionVerbs } from "../store/retention.ts";
+import { unlessDamaged } from "../store/unless-damaged.ts";
 
 /** How many answers that acknowledged a delivery keep their bodies, per webhook: the latest ones. */
 export const keptAnswersOfWebhook = 100;
@@ -66,7 +67,12 @@ export function createAnswerPruner({
       if (tooMany.length > 0) {
         const some = tooMany.slice(0, chunk);
         const ofTenant = Map.groupBy(some, ({ tenantKey }) => tenantKey);
-        await Promise.all([...ofTenant].map(([tenantKey, attempts]) => store.forgetAnswers(tenantKey, attempts)));
+        // What is damaged is passed over: the others' are many, and would wait behind it for good.
+        await Promise.all(
+          [...ofTenant].map(([tenantKey, attempts]) =>
+            unlessDamaged(store.forgetAnswers(tenantKey, attempts), undefined),
+          ),
+        );
         tooMany = tooMany.slice(some.length);
         return true;
       }

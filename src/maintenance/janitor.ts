@@ -5,6 +5,7 @@ import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Store } from "../store/store.ts";
+import { unlessDamaged } from "../store/unless-damaged.ts";
 
 /** Rows per step: a few milliseconds, so that live traffic does not feel it. */
 const chunk = 200;
@@ -133,14 +134,4 @@ export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, o
       loop.wake();
     },
   };
-}
-
-/** Damage lasts until a backup is restored, and the store has reported it: there is nothing to do, and everything else goes on. */
-async function unlessDamaged<Answer>(step: Promise<Answer>, otherwise: Answer): Promise<Answer> {
-  try {
-    return await step;
-  } catch (error) {
-    if (isUnavailable(error) && error.code === "storage_damaged") return otherwise;
-    throw error;
-  }
 }

@@ -4,6 +4,7 @@ import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { AccountChoice, AccountKept, OldEvents, RetentionVerbs } from "../store/retention.ts";
+import { unlessDamaged } from "../store/unless-damaged.ts";
 import { createAnswerPruner } from "./answers.ts";
 
 /** Events per step: a few milliseconds, so that live traffic does not feel it. */
@@ -133,7 +134,9 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     measured = new Map([...measured].filter(([tenantKey]) => limited.has(tenantKey)));
     for (const { tenantKey, ownStorageBytes, storageFullAt } of accounts) {
       if (ownStorageBytes === null) continue;
-      const isFull = (await storageOf(tenantKey)) > ownStorageBytes;
+      const bytes = await unlessDamaged(storageOf(tenantKey), null);
+      if (bytes === null) continue;
+      const isFull = bytes > ownStorageBytes;
       if (isFull !== (storageFullAt !== null)) await store.noteStorageFull(tenantKey, isFull ? clock.now() : null);
     }
   }
@@ -194,10 +197,11 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
 
   /** Between two steps of a walk, too: walks may take hours, and an account over its limit is to be stopped within a minute. */
   async function lookAround(): Promise<void> {
-    const accounts = await store.accountsKeptOtherwise();
-    plan(accounts);
+    // While it cannot be read what accounts keep for longer, no walk begins.
+    const accounts = await unlessDamaged(store.accountsKeptOtherwise(), null);
+    if (accounts !== null) plan(accounts);
     answers.begin();
-    await judgeStorage(accounts);
+    if (accounts !== null) await judgeStorage(accounts);
     isDue = false;
     clock.after(lookEveryMs, () => {
       isDue = true;

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { OwnNews } from "../../src/delivery/own-events.ts";
+import { unavailable } from "../../src/domain/errors.ts";
 import { type MailFact, type MailState, queued, type WaitingMail } from "../../src/domain/mail.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { createLog } from "../../src/lib/log.ts";
@@ -22,6 +23,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
   let refusal: string | null = null;
   let isFull = false;
   let isBroken = false;
+  const unreadable = new Set<string>();
   const store: Pick<
     Store,
     "queueMail" | "dueMail" | "mailSent" | "mailDropped" | "mailNotSent" | "findTenant" | "webhooks"
@@ -46,7 +48,10 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
       waiting.splice(0, 1);
       return ended.length < 2;
     },
-    findTenant: async (id) => tenants.find((tenant) => tenant.id === id) ?? null,
+    async findTenant(id) {
+      if (unreadable.has(id)) throw unavailable("This cannot be read.", "storage_damaged");
+      return tenants.find((tenant) => tenant.id === id) ?? null;
+    },
     webhooks: async () =>
       [{ key: 7, id: "wh_1", name: "Shop", url: "https://shop.example:8443/services/secret?token=secret" }] as Awaited<
         ReturnType<Store["webhooks"]>
@@ -82,6 +87,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
     ...{ clock, waiting, posted, ended, lines, outbox, notices, state },
     refuse: (words: string | null) => (refusal = words),
     fill: () => (isFull = true),
+    damage: (id: string) => void unreadable.add(id),
     breakStore: (broken: boolean) => (isBroken = broken),
     async settle() {
       await notices.flush();
@@ -140,6 +146,21 @@ test("what is not true any more is not said: an account is gone, or has another 
   await settle();
   expect(posted).toEqual([]);
   expect(ended).toEqual(Array(3).fill("charge.failed dropped"));
+});
+
+test("a mail whose account cannot be read is tried again later, and keeps no other waiting", async () => {
+  const { outbox, notices, waiting, posted, ended, state, damage, settle } = setUp();
+  damage("t9");
+  waiting.push({
+    kind: "charge.failed",
+    recipient: "bob@example.com",
+    state: state({ tenantId: "t9", tenantName: "x" }),
+  });
+  notices.webhook(disabled);
+  outbox.start();
+  await settle();
+  expect(ended).toEqual(["charge.failed not sent", "webhook.disabled sent"]);
+  expect(posted[0]).toStartWith("ada@example.com: ");
 });
 
 test("a server that does not hold the job sends nothing", async () => {

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { unavailable } from "../../src/domain/errors.ts";
 import { createAnswerPruner, keptAnswersOfWebhook } from "../../src/maintenance/answers.ts";
 import type { KeptAnswersQuery } from "../../src/store/retention.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** Over a log of acknowledged attempts, of which a look takes seven. */
-function setUp() {
+function setUp({ damagedTenant = null as number | null } = {}) {
   const clock = createFakeClock();
   const log: { tenantKey: number; eventSeq: number; key: number; webhookKey: number; hasBody: boolean }[] = [];
   const looks: KeptAnswersQuery[] = [];
@@ -21,6 +22,7 @@ function setUp() {
         };
       },
       async forgetAnswers(tenantKey, attempts) {
+        if (tenantKey === damagedTenant) throw unavailable("This cannot be read.", "storage_damaged");
         for (const { key } of attempts) {
           const found = log.find((one) => one.key === key && one.tenantKey === tenantKey);
           if (found) found.hasBody = false;
@@ -65,6 +67,14 @@ describe("bodies of answers that acknowledged", () => {
     answer(1, 5);
     await run();
     expect(kept(1)).toEqual([keptAnswersOfWebhook, 36]);
+  });
+
+  test("of an account that cannot be read stay, and keep no others from going", async () => {
+    const { answer, run, kept } = setUp({ damagedTenant: 1 });
+    answer(1, keptAnswersOfWebhook + 30);
+    answer(2, keptAnswersOfWebhook + 1);
+    await run();
+    expect([kept(1)[0], kept(2)[0]]).toEqual([keptAnswersOfWebhook + 30, keptAnswersOfWebhook]);
   });
 
   test("are looked for from where the last look ended, and a day later from the first attempt", async () => {

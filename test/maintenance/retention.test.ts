@@ -36,6 +36,10 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
   let freed = 0;
   let accounts: readonly AccountKept[] = [];
   const full = new Map<number, boolean>();
+  const damaged = new Set<number | "list">();
+  const refuseDamaged = (what: number | "list") => {
+    if (damaged.has(what)) throw unavailable("This cannot be read.", "storage_damaged");
+  };
   const ended = (tenantKey: number, seqs: readonly number[]) =>
     events.filter((event) => event.tenantKey === tenantKey && seqs.includes(event.seq) && !event.waits);
   const store: RetentionVerbs = {
@@ -64,8 +68,14 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
     },
     keptAnswers: async ({ after }) => ({ attempts: [], lookedTo: after, isMore: false }),
     forgetAnswers: async () => {},
-    accountsKeptOtherwise: async () => accounts,
-    storageOf: async (tenantKey) => events.filter((event) => event.tenantKey === tenantKey).length,
+    async accountsKeptOtherwise() {
+      refuseDamaged("list");
+      return accounts;
+    },
+    async storageOf(tenantKey) {
+      refuseDamaged(tenantKey);
+      return events.filter((event) => event.tenantKey === tenantKey).length;
+    },
     async noteStorageFull(tenantKey, since) {
       full.set(tenantKey, since !== null);
       accounts = accounts.map((one) => (one.tenantKey === tenantKey ? { ...one, storageFullAt: since } : one));
@@ -91,6 +101,7 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
     retention,
     events: () => events,
     full,
+    damage: (what: number | "list") => void damaged.add(what),
     setOwn(...own: (Partial<AccountKept> & { tenantKey: number })[]) {
       accounts = own.map((one) => ({ ...noneOfItsOwn, ...one }));
     },
@@ -235,6 +246,23 @@ describe("retention", () => {
     await run(60_000);
     expect([...full]).toEqual([[1, false]]);
     expect(events().length).toBeGreaterThan(300);
+  });
+
+  test("passes over an account whose size cannot be read", async () => {
+    const { begin, full, setOwn, damage, events } = setUp({ retentionMs: 30 * dayMs }, days(40, 9, 9, 9));
+    setOwn({ tenantKey: 1, ownStorageBytes: 0 }, { tenantKey: 2, ownStorageBytes: 1 });
+    damage(1);
+    await begin();
+    expect([...full]).toEqual([[2, true]]);
+    expect(events()).toHaveLength(3);
+  });
+
+  test("lets nothing go while it cannot be read what accounts keep for longer", async () => {
+    const { begin, pass, damage, events, queries } = setUp({ retentionMs: 30 * dayMs }, days(40));
+    damage("list");
+    await begin();
+    await pass(60_000);
+    expect([events().length, queries.length]).toEqual([1, 0]);
   });
 
   test("tries again after a fault", async () => {
