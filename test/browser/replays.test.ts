@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { until } from "../support/api-server.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
@@ -251,6 +252,11 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     answerWith(410);
     await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }]);
     await received(3);
+    // The receiver has them before they are settled, and the page counts once.
+    await until(
+      () => account.get<{ total: number }>("/v1/events/state/FAILED?size=1"),
+      ({ total }) => total === 3,
+    );
     await page.reload();
     const replay = page.getByRole("button", { name: "Replay 3 failed events" });
     await replay.and(page.locator(":disabled")).waitFor();
