@@ -137,7 +137,8 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
       const bytes = await unlessDamaged(storageOf(tenantKey), null);
       if (bytes === null) continue;
       const isFull = bytes > ownStorageBytes;
-      if (isFull !== (storageFullAt !== null)) await store.noteStorageFull(tenantKey, isFull ? clock.now() : null);
+      if (isFull === (storageFullAt !== null)) continue;
+      await unlessDamaged(store.noteStorageFull(tenantKey, isFull ? clock.now() : null), undefined);
     }
   }
 
@@ -168,10 +169,13 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     const seqsOf = Map.groupBy(events, ({ tenantKey }) => tenantKey);
     const verb = what === "events" ? store.forgetEvents : store.erasePayloads;
     const gone = [...seqsOf].map(([tenantKey, some]) =>
-      verb(
-        tenantKey,
-        some.map(({ seq }) => seq),
-        endedBy,
+      unlessDamaged(
+        verb(
+          tenantKey,
+          some.map(({ seq }) => seq),
+          endedBy,
+        ),
+        0,
       ),
     );
     return (await Promise.all(gone)).reduce((sum, one) => sum + one, 0);

@@ -57,6 +57,7 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
       return { events: found, lookedTo: old.length > found.length ? (found.at(-1)?.seq ?? null) : null };
     },
     async forgetEvents(tenantKey, seqs) {
+      refuseDamaged(tenantKey);
       const gone = ended(tenantKey, seqs);
       events = events.filter((event) => !gone.includes(event));
       return gone.length;
@@ -248,13 +249,13 @@ describe("retention", () => {
     expect(events().length).toBeGreaterThan(300);
   });
 
-  test("passes over an account whose size cannot be read", async () => {
-    const { begin, full, setOwn, damage, events } = setUp({ retentionMs: 30 * dayMs }, days(40, 9, 9, 9));
+  test("passes over an account that is damaged: its size cannot be read, and its old events stay", async () => {
+    const { begin, full, setOwn, damage, events } = setUp({ retentionMs: 30 * dayMs }, days(40, 40, 40, 40, 9, 9, 9));
     setOwn({ tenantKey: 1, ownStorageBytes: 0 }, { tenantKey: 2, ownStorageBytes: 1 });
     damage(1);
     await begin();
     expect([...full]).toEqual([[2, true]]);
-    expect(events()).toHaveLength(3);
+    expect(events().map(({ tenantKey }) => tenantKey)).toEqual([1, 1, 1, 2, 1]);
   });
 
   test("lets nothing go while it cannot be read what accounts keep for longer", async () => {
