@@ -6,14 +6,14 @@ import { version } from "../version.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient } from "./operator-client.ts";
-import { startPatienceMs } from "./successor.ts";
+import { readyPatienceMs, startPatienceMs } from "./successor.ts";
 
 const lookEveryMs = 50;
 /**
  * Attempts in flight get 8 s to finish, and what follows takes less than a second; but the server waits longer for a database
  * that does not answer, and once more for the successor that takes the place of one that has died.
  */
-const patienceMs = 2 * startPatienceMs + 10_000;
+const patienceMs = 10_000 + startPatienceMs + readyPatienceMs + startPatienceMs;
 
 export const restartCommand: Command = {
   words: ["restart"],

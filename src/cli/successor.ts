@@ -4,7 +4,7 @@ import { ownProgram } from "../own-program.ts";
 import { successorVariable } from "./successor-variable.ts";
 
 /** A large executable on a cold disk takes some seconds to load. */
-const readyPatienceMs = 30_000;
+export const readyPatienceMs = 30_000;
 /** For one system call and two messages. */
 const steerPatienceMs = 5_000;
 /** A database that does not answer is waited for, while this server keeps serving. */
