@@ -22,7 +22,7 @@ import { backupRoutes } from "./backup/routes.ts";
 import { createBilling } from "./billing/billing.ts";
 import { billingRoutes } from "./billing/routes.ts";
 import { sandboxRoutes } from "./billing/sandbox/routes.ts";
-import { type Config, diskFloorBytes } from "./config.ts";
+import { type Config, diskFloorOf } from "./config.ts";
 import { listenersIn, listenersText } from "./delivery/network/own-listeners.ts";
 import { createNetwork } from "./delivery/outbound.ts";
 import { createHeaderVault } from "./delivery/own-headers.ts";
@@ -171,7 +171,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   masterKeys.look();
   const machine = createMachineWatch({
     folder: storeFolder,
-    minFreeBytes: diskFloorBytes(config),
+    minFreeBytes: diskFloorOf(config),
     clock,
     log,
     shed: (count) => server.shed(count),
@@ -211,7 +211,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     openStreams: () => hub.openStreams,
     inFlight: () => dispatcher.inFlight,
-    disk: () => ({ freeBytes: machine.disk.freeBytes(), floorBytes: diskFloorBytes(config) }),
+    disk: () => ({ freeBytes: machine.disk.freeBytes(), floorBytes: diskFloorOf(config) }),
     storage: () => storageSizes(),
     oldestSnapshotSeconds: () => oldestSnapshotSeconds(),
     descriptors: machine.descriptors.count,

@@ -250,6 +250,10 @@ export function toConfig(given: GivenSettings, env: Environment, warn: (message:
   });
 }
 
+/** Free space below which no events are accepted; 0: any will do. A database elsewhere takes no space here. */
+export const diskFloorOf = ({ databaseUrl, minFreeDiskBytes }: Pick<Config, "databaseUrl" | "minFreeDiskBytes">) =>
+  databaseUrl === null ? minFreeDiskBytes : 0;
+
 /**
  * Reads the settings of a client: defaults, then the environment, then flags.
  * @throws StartupError with one line that names the setting and shows a valid value.
@@ -341,10 +345,6 @@ function withoutForeign(env: Environment): { own: Environment; foreignVariables:
     foreignVariables,
   };
 }
-
-/** Free disk space below which no events are accepted: those in a database elsewhere take none here. */
-export const diskFloorBytes = ({ databaseUrl, minFreeDiskBytes }: Pick<Config, "databaseUrl" | "minFreeDiskBytes">) =>
-  databaseUrl === null ? minFreeDiskBytes : 0;
 
 const prefix = "POSTRIDER_";
 

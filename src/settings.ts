@@ -227,7 +227,7 @@ export const settings = {
   minFreeDiskBytes: setting({
     env: "POSTRIDER_MIN_FREE_DISK",
     default: "256MiB",
-    doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off. Not for PostgreSQL, which takes no space here.",
+    doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off. For SQLite: a PostgreSQL server watches its own disk.",
     example: "1GiB",
     ...byteSize(),
   }),

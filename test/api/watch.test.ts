@@ -370,7 +370,7 @@ describe("the metrics", () => {
     expect(text).toMatch(
       /^postrider_build_info\{version="\d+\.\d+\.\d+",commit="[0-9a-f]{12}|unknown",bun="1\.4\.5"\} 1$/m,
     );
-    // A database elsewhere takes no space here.
+    // A database elsewhere has no floor here.
     expect(await metric(server, "postrider_disk_floor_bytes")).toBe(isOnPostgres ? 0 : 2 ** 20);
     expect(await metric(server, "postrider_disk_free_bytes")).toBeGreaterThanOrEqual(4096);
     for (const name of ["postrider_database_bytes", "postrider_database_log_bytes"]) {

@@ -83,7 +83,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     [
       "disk",
       "value" in disk
-        ? rules.judgeDisk(disk.value, inFile ? running : null)
+        ? rules.judgeDisk(disk.value, running)
         : bad(`${dataDir} cannot be read (${disk.failure}).`, "name the server's folder with --data-dir"),
     ],
     [

@@ -29,7 +29,10 @@ export interface UnreachableServer {
 export interface DiskFacts {
   readonly folder: string;
   readonly freeBytes: number;
+  /** 0: there is none. */
   readonly floorBytes: number;
+  /** Whether the database is there, too, so that events take up space. */
+  readonly holdsDatabase: boolean;
 }
 
 export interface LogFacts {

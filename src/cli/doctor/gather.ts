@@ -7,7 +7,7 @@ import { answerWithin } from "../../backup/answer-within.ts";
 import { parseHistory } from "../../backup/history.ts";
 import { locate } from "../../backup/locate.ts";
 import { asFolder } from "../../backup/place.ts";
-import { type Config, diskFloorBytes } from "../../config.ts";
+import { type Config, diskFloorOf } from "../../config.ts";
 import { readBackupNotesIn } from "../../data-dir.ts";
 import { createResolver } from "../../delivery/network/resolver.ts";
 import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
@@ -101,8 +101,11 @@ async function askServer(dataDir: string, { url }: UnreachableServer): Promise<R
 
 /** @throws the system's error, for example when there is no such folder */
 export function lookAtDisk(config: Pick<Config, "dataDir" | "databaseUrl" | "minFreeDiskBytes">): DiskFacts {
-  const { dataDir } = config;
-  return { folder: dataDir, freeBytes: freeBytesOf(dataDir), floorBytes: diskFloorBytes(config) };
+  const { dataDir: folder, databaseUrl } = config;
+  return {
+    ...{ folder, freeBytes: freeBytesOf(folder), floorBytes: diskFloorOf(config) },
+    holdsDatabase: databaseUrl === null,
+  };
 }
 
 /** IANA reserves this name for such purposes, and it resolves. */

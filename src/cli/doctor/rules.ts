@@ -68,20 +68,23 @@ const fullBytes = 2 ** 20;
 /**
  *   free < floor            bad: events are refused
  *   free < 1 MiB            bad: nothing can be stored
- *   full within 7 days      warning        (at the rate since the server started, if it has run for an hour)
+ *   full within 7 days      warning        (at the rate since the server started, if it has run for an hour and stores here)
  *   free < 2 × floor        warning
- *
- * @param server null: none could be asked, or what it stores takes no space here
  */
-export function judgeDisk({ folder, freeBytes, floorBytes }: DiskFacts, server: RunningServer | null): Found {
+export function judgeDisk(
+  { folder, freeBytes, floorBytes, holdsDatabase }: DiskFacts,
+  server: RunningServer | null,
+): Found {
   const free = `${formatBytes(freeBytes)} free at ${folder}`;
-  const remedy = "free some space, set POSTRIDER_RETENTION, or move the data directory to a larger disk";
+  const remedy = `free some space${holdsDatabase ? ", set POSTRIDER_RETENTION," : ""} or move the data directory to a larger disk`;
   if (freeBytes < floorBytes) {
     return bad(`${free}, below the floor of ${formatBytes(floorBytes)}: no events are accepted.`, remedy);
   }
-  if (freeBytes < fullBytes) return bad(`${free}: the disk is full, and nothing can be stored.`, remedy);
+  if (freeBytes < fullBytes) {
+    return bad(`${free}: the disk is full${holdsDatabase ? ", and nothing can be stored" : ""}.`, remedy);
+  }
   const bytesPerMs =
-    server === null || server.bytesPerEvent === null || server.uptimeMs < telltaleMs
+    !holdsDatabase || server === null || server.bytesPerEvent === null || server.uptimeMs < telltaleMs
       ? 0
       : (server.eventsSinceStart * server.bytesPerEvent) / server.uptimeMs;
   const lastsMs = bytesPerMs === 0 ? Number.POSITIVE_INFINITY : (freeBytes - floorBytes) / bytesPerMs;

@@ -49,7 +49,8 @@ const judgedServer = (given: Known<RunningServer | null>, look: StoreLook | null
 const failed = { kind: "verify" as const, name: "a", at: now - hour, tookMs: 1, bytes: 1, error: "no room" };
 const judgedBackups = (given: Partial<BackupFacts>, isPublic = true) =>
   rules.judgeBackups(now, backups(given), isPublic);
-const disk = { folder: "/data", freeBytes: 20 * gib, floorBytes: 256 * mib };
+const disk = { folder: "/data", freeBytes: 20 * gib, floorBytes: 256 * mib, holdsDatabase: true };
+const diskWithoutDatabase = { ...disk, floorBytes: 0, holdsDatabase: false };
 const log = { path: "/data/postrider.db", bytes: 4 * mib, openedBy: [] };
 const replication = { logBytes: mib, folder: "/data/.postrider.db-litestream", hasFolder: true };
 const dns = { name: "example.com", by: "1.1.1.1", answer: { failure: "name servers failed" }, hasNetwork: true };
@@ -66,12 +67,26 @@ const rows: readonly Row[] = [
   ["a mute server", () => judgedServer({ failure: "Mute. Try: its log." }), "bad", "Mute."],
 
   ["a disk with room", () => rules.judgeDisk(disk, server()), "ok", "20 GiB free at /data; the floor is 256 MiB"],
-  ["a disk without a floor", () => rules.judgeDisk({ ...disk, floorBytes: 0 }, null), "ok", "20 GiB free at /data."],
   ["a full disk", () => rules.judgeDisk({ ...disk, freeBytes: mib }, null), "bad", "no events are accepted"],
   [
     "a full disk without a floor",
     () => rules.judgeDisk({ ...disk, freeBytes: 0, floorBytes: 0 }, null),
     ...(["bad", "0 B free at /data: the disk is full, and nothing can be stored"] as const),
+  ],
+  [
+    "a disk without a floor",
+    () => rules.judgeDisk({ ...disk, freeBytes: 10 * mib, floorBytes: 0 }, null),
+    ...(["ok", "10 MiB free at /data."] as const),
+  ],
+  [
+    "a disk without the database, however fast that grows",
+    () => rules.judgeDisk(diskWithoutDatabase, server({ eventsSinceStart: 8 * mib, bytesPerEvent: 1024 })),
+    ...(["ok", "20 GiB free at /data."] as const),
+  ],
+  [
+    "a full disk without the database",
+    () => rules.judgeDisk({ ...diskWithoutDatabase, freeBytes: 0 }, null),
+    ...(["bad", "0 B free at /data: the disk is full."] as const),
   ],
   ["a disk near its floor", () => rules.judgeDisk({ ...disk, freeBytes: 500 * mib }, null), "warning", "500 MiB free"],
   [

@@ -15,6 +15,7 @@ import { ask } from "../api/session.ts";
 import type { Backups, FailingWebhook, Status } from "../api/types.ts";
 import { backupFactOf } from "./backup-fact.ts";
 import { Behind } from "./behind.tsx";
+import { diskFactOf } from "./disk-fact.ts";
 import { addLook, type Look, type Rates, ratesOf } from "./rates.ts";
 import { Spark } from "./spark.tsx";
 import { Table } from "./table.tsx";
@@ -136,12 +137,7 @@ function Storage({
   of: Status;
   backups: Backups | undefined;
 }) {
-  const [free, floor] = [storage.disk_free_bytes, storage.disk_floor_bytes];
-  const isBelow = free < floor;
-  const withFloor = isBelow
-    ? `${bytes(free)} free, below the floor of ${bytes(floor)}: new events are refused`
-    : `${bytes(free - floor)} until new events are refused`;
-  const room = floor === 0 ? `${bytes(free)} free` : withFloor;
+  const disk = diskFactOf(storage);
   return (
     <Panel title="Storage and machine">
       <dl class="op-facts">
@@ -150,7 +146,7 @@ function Storage({
           {bytes(storage.database_bytes)}, its log {bytes(storage.log_bytes)}
         </dd>
         <dt>Disk</dt>
-        <dd class={isBelow ? "failed" : ""}>{room}</dd>
+        <dd class={disk.isBad ? "failed" : ""}>{disk.text}</dd>
         <dt>Memory</dt>
         <dd>
           {bytes(memory_bytes)}, {count(open_streams)} open streams
