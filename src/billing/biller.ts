@@ -1,7 +1,6 @@
 import type { CardVerification, Charge, Invoice, SavedCard } from "../domain/books.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
-import { messageOf } from "../lib/error-message.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import { createSemaphore } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
@@ -16,6 +15,7 @@ import { cardCharge, cardlessCharge, type Invoicing } from "./invoicing.ts";
 import { type Call, callOf, nextTask, type Task } from "./next-task.ts";
 import type { PaymentProcessor, Unknown } from "./processor.ts";
 import { chargeReference, type References } from "./references.ts";
+import { tellFailure } from "./tell-failure.ts";
 import { dayMs, operatorPauseMs, refundPatienceMs, verificationKobo } from "./terms.ts";
 import { createTurns, type Turns } from "./turns.ts";
 
@@ -121,7 +121,7 @@ export function createBiller(deps: BillerDeps): Biller {
   const turns: Turns = createTurns({
     clock,
     chargesPerSecond: processor.chargesPerSecond,
-    onTurn: (accountKey, call) => work(accountKey, call).catch(tellFailure),
+    onTurn: (accountKey, call) => work(accountKey, call).catch(onFailure),
     onEnded(accountKey) {
       if (news.delete(accountKey)) hurry(accountKey);
       // The account's next task may be due before the loop would look again.
@@ -372,11 +372,11 @@ export function createBiller(deps: BillerDeps): Biller {
     return "more";
   }
 
-  function tellFailure(error: unknown): void {
-    log.write("error", "billing.failed", { error: messageOf(error) });
+  function onFailure(error: unknown): void {
+    tellFailure(log, error);
   }
 
-  const loop = createLoop({ clock, mayStep: mayRun, passOn, step, onFailure: tellFailure });
+  const loop = createLoop({ clock, mayStep: mayRun, passOn, step, onFailure });
   const hurried = createSemaphore(concurrency);
   const hurrying = new Set<Promise<void>>();
   /** Accounts for which news arrived during their turn. */
@@ -392,7 +392,7 @@ export function createBiller(deps: BillerDeps): Biller {
     }
     const done = hurried
       .run(() => (isRunning ? work(accountKey, null) : Promise.resolve()))
-      .catch(tellFailure)
+      .catch(onFailure)
       .finally(() => {
         hurrying.delete(done);
         loop.wake();

@@ -1,9 +1,9 @@
 import type { Clock } from "../lib/clock.ts";
-import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Jobs } from "../store/jobs.ts";
 import type { Store } from "../store/store.ts";
+import { tellFailure } from "./tell-failure.ts";
 
 export interface BookCloserDeps {
   jobs: Pick<Jobs, "isHeld" | "wake">;
@@ -42,6 +42,6 @@ export function createBookCloser({ store, jobs, clock, log }: BookCloserDeps): L
       for (const key of accountKeys) await close(key);
       return accountKeys.length === accountsInOneGo ? "more" : "idle";
     },
-    onFailure: (error) => log.write("error", "billing.failed", { error: messageOf(error) }),
+    onFailure: (error) => tellFailure(log, error),
   });
 }
