@@ -133,6 +133,19 @@ scenarios<World>("POST /v1/tenants/api-keys/rotate", world, {
     body: keyRecord,
     then: async () => expect(await worksFor(rotated.apiKey)).toBe(false),
   },
+  "for good: the old one stays refused when the clock is set back": {
+    section: "rules 5",
+    given: fresh,
+    request: () => rotate(rotated),
+    status: 201,
+    exact: true,
+    body: keyRecord,
+    async then(_, { body }) {
+      clock.travel(-hour);
+      expect([await worksFor(rotated.apiKey), await worksFor(body.key)]).toEqual([false, true]);
+      clock.travel(hour);
+    },
+  },
   "with grace both work until it is over": {
     section: "rules 5",
     given: fresh,
@@ -251,6 +264,23 @@ scenarios<World>("POST /v1/tenants/signing-keys/rotate", world, {
     exact: true,
     body: rotatedKey,
     then: (_, { body }) => expect(Date.parse(body.activates_at)).toBeLessThanOrEqual(clock.now()),
+  },
+  "keeps one published for 7 days longer that has not begun to sign": {
+    section: "rules 8",
+    async given(world) {
+      await fresh(world);
+      await rotated.post("/v1/tenants/signing-keys/rotate");
+    },
+    request: () => rotated.post("/v1/tenants/signing-keys/rotate", { activate_after_seconds: 0 }),
+    status: 201,
+    exact: true,
+    body: rotatedKey,
+    async then(_, { body }) {
+      clock.travel(week - minute);
+      expect(await published(rotated)).toEqual([body.kid, any(String), any(String)]);
+      clock.travel(minute);
+      expect(await published(rotated)).toEqual([body.kid]);
+    },
   },
 });
 
