@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
-import { DomainError, unavailable } from "../../domain/errors.ts";
+import { unavailable } from "../../domain/errors.ts";
 import { encodeEventId } from "../../lib/id.ts";
+import { damagedCode } from "../unless-damaged.ts";
 
 /**
  * Damage: data in a page of the database file that the disk has lost or changed. SQLite notices most of it when it reads the
@@ -85,13 +86,9 @@ const damageRetrySeconds = 300;
 export const storageDamaged = () =>
   unavailable(
     "This data is damaged in storage and cannot be read; ask the operator of this server to restore it from a backup.",
-    "storage_damaged",
+    damagedCode,
     damageRetrySeconds,
   );
-
-/** Whether the writer has rolled a job back because of damage. */
-export const isStorageDamaged = (error: unknown): boolean =>
-  error instanceof DomainError && error.code === storageDamaged().code;
 
 /** Stands for the random part of an id that cannot be read. */
 export const lostTail: Uint8Array = Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0, 0);

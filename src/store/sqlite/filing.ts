@@ -54,7 +54,7 @@ const batchEvents = 20;
 /** Most waiting records, over all accounts: as many as come in within a second. */
 const mostWaiting = 10_000;
 
-/** What was filed as it was accepted is read again by the next start, up to so many records: takes it a millisecond. */
+/** The next start reads at most so many records again that were filed as they were accepted: that takes a millisecond. */
 const mostReadAgain = 10_000;
 
 /** Pause after a failure, such as a full disk. */

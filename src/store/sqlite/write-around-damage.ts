@@ -1,4 +1,4 @@
-import { isStorageDamaged } from "./damage.ts";
+import { isStorageDamaged } from "../unless-damaged.ts";
 import type { WriteTransaction } from "./transaction.ts";
 import type { Pace, Writer } from "./writer.ts";
 
