@@ -73,14 +73,14 @@ export const settings = {
     default: "8080",
     doc: "Port to listen on; 0 picks a free one.",
     example: "8080",
-    ...wholeNumber(0, 65_535),
+    ...wholeNumber(0, highestPort),
   }),
   healthPort: setting({
     env: "POSTRIDER_HEALTH_PORT",
     default: "",
     doc: "Port on which a separate thread answers `/healthz` and `/readyz` over plain HTTP, even while the disk is stuck; none when empty.",
     example: "8081",
-    ...optional(wholeNumber(0, 65_535)),
+    ...optional(wholeNumber(0, highestPort)),
   }),
   tlsCert: setting({
     env: "POSTRIDER_TLS_CERT",
@@ -227,7 +227,7 @@ export const settings = {
   minFreeDiskBytes: setting({
     env: "POSTRIDER_MIN_FREE_DISK",
     default: "256MiB",
-    doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off. For SQLite: a PostgreSQL server watches its own disk.",
+    doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off. Only for SQLite.",
     example: "1GiB",
     ...byteSize(),
   }),

@@ -4,7 +4,7 @@ import { type DomainError, rateLimited } from "./errors.ts";
 /**
  * How many of each an account may have, because listing reads them all: without a limit, ten thousand rotations made each
  * read of the public keys stop the server for 20 ms. A new API key is never refused, because it may replace a stolen one,
- * so the oldest are forgotten; a signing key that was used stays published (rules, section 8).
+ * so the oldest are forgotten; a signing key stays published (rules, section 8).
  */
 export const credentialLimits = { apiKeys: 1_000, signingKeys: 100 };
 

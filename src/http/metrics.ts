@@ -194,7 +194,7 @@ export function createMetrics(sources: MetricSources) {
   const diskFree = gauge("postrider_disk_free_bytes", "Free disk space in the data directory.");
   const diskFloor = gauge(
     "postrider_disk_floor_bytes",
-    "Free disk space below which no events are accepted; 0: any will do.",
+    "Free disk space below which no events are accepted; 0: there is no such limit.",
   );
   const databaseSize = gauge("postrider_database_bytes", "Size of the database, excluding its write-ahead log.");
   const usedSize = gauge(
