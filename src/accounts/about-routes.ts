@@ -16,39 +16,48 @@ export interface AboutRouteDeps {
   baseUrl(): string;
 }
 
-export const about = v.object({
-  version: v.string(),
-  baseUrl: v.pipe(v.string(), v.description("Base of every URL that the server gives out.")),
-  mode: v.pipe(v.picklist(["local", "public"]), v.description("local: only requests from its own machine are served.")),
-  signup: v.pipe(v.picklist(["open", "closed"]), v.description("closed: only the operator creates accounts.")),
-  payments: v.pipe(
-    v.picklist(["sandbox", "paystack", "off"]),
-    v.description("sandbox: buying can be tried without real money. off: nothing is sold."),
-  ),
-  mail: v.pipe(v.boolean(), v.description("Whether a forgotten password can be reset by mail.")),
-  paused: v.pipe(v.array(v.picklist(pausable)), v.description("What the operator has paused: deliveries, charges.")),
-  limits: v.pipe(
-    v.object({ webhooks: v.pipe(v.number(), v.integer()), eventsPerMonth: v.pipe(v.number(), v.integer()) }),
-    v.description("Limits of a free account."),
-  ),
-});
+export const about = v.pipe(
+  v.object({
+    version: v.string(),
+    baseUrl: v.pipe(v.string(), v.description("Base of every URL that the server gives out.")),
+    mode: v.pipe(
+      v.picklist(["local", "public"]),
+      v.description("local: only requests from its own machine are served."),
+    ),
+    signup: v.pipe(v.picklist(["open", "closed"]), v.description("closed: only the operator creates accounts.")),
+    payments: v.pipe(
+      v.picklist(["sandbox", "paystack", "off"]),
+      v.description("sandbox: buying can be tried without real money. off: nothing is sold."),
+    ),
+    mail: v.pipe(v.boolean(), v.description("Whether a forgotten password can be reset by mail.")),
+    paused: v.pipe(v.array(v.picklist(pausable)), v.description("What the operator has paused: deliveries, charges.")),
+    limits: v.pipe(
+      v.object({ webhooks: v.pipe(v.number(), v.integer()), eventsPerMonth: v.pipe(v.number(), v.integer()) }),
+      v.description("Limits of a free account."),
+    ),
+  }),
+  v.title("About"),
+);
 
 /** For a server that sells plans. */
-export const aboutWithPlans = v.object({
-  ...about.entries,
-  currency: v.literal("NGN"),
-  plans: v.array(
-    v.object({
-      tier: anyTier,
-      webhooks: v.pipe(v.number(), v.integer()),
-      eventsPerMonth: v.pipe(v.number(), v.integer()),
-      priceKobo: v.pipe(
-        v.nullable(v.pipe(v.number(), v.integer())),
-        v.description("Monthly price in kobo (100 kobo are one naira); null if the operator invoices it."),
-      ),
-    }),
-  ),
-});
+export const aboutWithPlans = v.pipe(
+  v.object({
+    ...about.entries,
+    currency: v.literal("NGN"),
+    plans: v.array(
+      v.object({
+        tier: anyTier,
+        webhooks: v.pipe(v.number(), v.integer()),
+        eventsPerMonth: v.pipe(v.number(), v.integer()),
+        priceKobo: v.pipe(
+          v.nullable(v.pipe(v.number(), v.integer())),
+          v.description("Monthly price in kobo (100 kobo are one naira); null if the operator invoices it."),
+        ),
+      }),
+    ),
+  }),
+  v.title("About"),
+);
 
 const aboutExample = {
   version: "0.1.0",

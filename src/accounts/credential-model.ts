@@ -13,19 +13,22 @@ const delaySeconds = v.pipe(
   v.maxValue(longestDelaySeconds, `must be at most ${longestDelaySeconds}`),
 );
 
-export const apiKeyRecord = v.object({
-  id: v.string(),
-  key: v.string(),
-  is_active: v.boolean(),
-  created_at: v.string(),
-  last_used: v.pipe(
-    v.nullable(v.string()),
-    v.description(
-      "Null if the key has never been used. Where several servers share a database, uses on another server may appear up to a minute late.",
+export const apiKeyRecord = v.pipe(
+  v.object({
+    id: v.string(),
+    key: v.string(),
+    is_active: v.boolean(),
+    created_at: v.string(),
+    last_used: v.pipe(
+      v.nullable(v.string()),
+      v.description(
+        "Null if the key has never been used. Where several servers share a database, uses on another server may appear up to a minute late.",
+      ),
     ),
-  ),
-  expires_at: v.pipe(v.nullable(v.string()), v.description("When the key stops working; null until a rotation.")),
-});
+    expires_at: v.pipe(v.nullable(v.string()), v.description("When the key stops working; null until a rotation.")),
+  }),
+  v.title("ApiKey"),
+);
 
 export const apiKeyRecords = v.array(apiKeyRecord);
 
@@ -45,18 +48,21 @@ export const rotateApiKeyBody = jsonObject({
   ),
 });
 
-export const jwkSet = v.object({
-  keys: v.array(
-    v.object({
-      kty: v.literal("OKP"),
-      crv: v.literal("Ed25519"),
-      x: v.string(),
-      kid: v.string(),
-      use: v.literal("sig"),
-      alg: v.literal("EdDSA"),
-    }),
-  ),
-});
+export const jwkSet = v.pipe(
+  v.object({
+    keys: v.array(
+      v.object({
+        kty: v.literal("OKP"),
+        crv: v.literal("Ed25519"),
+        x: v.string(),
+        kid: v.string(),
+        use: v.literal("sig"),
+        alg: v.literal("EdDSA"),
+      }),
+    ),
+  }),
+  v.title("JwkSet"),
+);
 
 /** The public key of RFC 8037, appendix A.2. */
 export const jwkSetExample = {
@@ -74,11 +80,17 @@ export const jwkSetExample = {
 
 export const rotateSigningKeyBody = jsonObject({ activate_after_seconds: v.optional(delaySeconds, 86_400) });
 
-export const rotatedSigningKey = v.object({
-  kid: v.string(),
-  activates_at: v.pipe(v.string(), v.description("When deliveries start being signed with this key.")),
-  earlier_published_until: v.pipe(v.string(), v.description("Until then, the JWK set includes the earlier keys too.")),
-});
+export const rotatedSigningKey = v.pipe(
+  v.object({
+    kid: v.string(),
+    activates_at: v.pipe(v.string(), v.description("When deliveries start being signed with this key.")),
+    earlier_published_until: v.pipe(
+      v.string(),
+      v.description("Until then, the JWK set includes the earlier keys too."),
+    ),
+  }),
+  v.title("RotatedSigningKey"),
+);
 
 export const rotatedSigningKeyExample = {
   kid: "sk_2v9t7r4ye7m4zk1q8n3b6w0x5c",
@@ -86,13 +98,16 @@ export const rotatedSigningKeyExample = {
   earlier_published_until: "2026-03-09T12:34:56.789Z",
 };
 
-export const signingSecret = v.object({
-  secret: v.string(),
-  earlier_secret_expires_at: v.pipe(
-    v.nullable(v.string()),
-    v.description("Until then, deliveries are also signed with the earlier secret; null if there is none."),
-  ),
-});
+export const signingSecret = v.pipe(
+  v.object({
+    secret: v.string(),
+    earlier_secret_expires_at: v.pipe(
+      v.nullable(v.string()),
+      v.description("Until then, deliveries are also signed with the earlier secret; null if there is none."),
+    ),
+  }),
+  v.title("SigningSecret"),
+);
 
 export const signingSecretExample = {
   secret: "whsec_RVhBTVBMRS1FWEFNUExFLUVYQU1QTEUtRVhBTVBMRS0=",

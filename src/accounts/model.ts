@@ -40,13 +40,16 @@ export const tenantNotFound = failure("The tenant does not exist.", "tenant_not_
 
 // ---------------------------------------------------------------- create
 
-export const createTenantBody = jsonObject({
-  tier: v.optional(selfServiceTier, "free"),
-  name: v.optional(displayName),
-  email: v.optional(emailAddress),
-  password: v.optional(newPassword),
-  webhooks: v.optional(webhookEntries, []),
-});
+export const createTenantBody = v.pipe(
+  jsonObject({
+    tier: v.optional(selfServiceTier, "free"),
+    name: v.optional(displayName),
+    email: v.optional(emailAddress),
+    password: v.optional(newPassword),
+    webhooks: v.optional(webhookEntries, []),
+  }),
+  v.title("NewTenant"),
+);
 
 export const createTenantExample = {
   tier: "free",
@@ -54,15 +57,20 @@ export const createTenantExample = {
   webhooks: [{ webhook_url: "https://example.com/hooks", name: "Orders" }],
 };
 
-export const createdTenant = v.object({
-  tenant_id: v.string(),
-  tier: anyTier,
-  name: v.string(),
-  email: v.string(),
-  password: v.optional(v.pipe(v.string(), v.description("Free tier only. Shown only once."))),
-  payment_url: v.optional(v.pipe(v.string(), v.description("Paid tiers only. The page on which to verify the card."))),
-  payment_note: v.optional(v.string()),
-});
+export const createdTenant = v.pipe(
+  v.object({
+    tenant_id: v.string(),
+    tier: anyTier,
+    name: v.string(),
+    email: v.string(),
+    password: v.optional(v.pipe(v.string(), v.description("Free tier only. Shown only once."))),
+    payment_url: v.optional(
+      v.pipe(v.string(), v.description("Paid tiers only. The page on which to verify the card.")),
+    ),
+    payment_note: v.optional(v.string()),
+  }),
+  v.title("CreatedTenant"),
+);
 
 export const createdTenantExample = {
   tenant_id: "t5k2m8q0w3r7xa",
@@ -87,59 +95,66 @@ export const refusedThisMonth = v.pipe(
   ),
 );
 
-export const accountInfo = v.object({
-  tenant_id: v.string(),
-  tenant_name: v.string(),
-  tier: anyTier,
-  max_events_per_month: v.pipe(v.number(), v.integer()),
-  email: v.string(),
-  enforced_tier: v.pipe(
-    v.nullable(anyTier),
-    v.description(
-      "The tier whose limits apply now: until a change to another one is complete, the previous one. Null while no tier is in force.",
+export const accountInfo = v.pipe(
+  v.object({
+    tenant_id: v.string(),
+    tenant_name: v.string(),
+    tier: anyTier,
+    max_events_per_month: v.pipe(v.number(), v.integer()),
+    email: v.string(),
+    enforced_tier: v.pipe(
+      v.nullable(anyTier),
+      v.description(
+        "The tier whose limits apply now: until a change to another one is complete, the previous one. Null while no tier is in force.",
+      ),
     ),
-  ),
-  enforced_events_per_month: v.pipe(
-    v.number(),
-    v.integer(),
-    v.description(
-      "The quota that applies now: that of the tier in force, or the one that the operator has set. 0 while no tier is in force.",
+    enforced_events_per_month: v.pipe(
+      v.number(),
+      v.integer(),
+      v.description(
+        "The quota that applies now: that of the tier in force, or the one that the operator has set. 0 while no tier is in force.",
+      ),
     ),
-  ),
-  enforced_webhooks: v.pipe(
-    v.number(),
-    v.integer(),
-    v.description("How many webhooks the account may have: as many as its tier includes, or as the operator has set."),
-  ),
-  events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
-  storage_bytes: v.pipe(
-    v.nullable(v.pipe(v.number(), v.integer())),
-    v.description(
-      "Storage taken by the account's events: a close estimate, up to a few minutes old. Null while a large account is measured for the first time.",
+    enforced_webhooks: v.pipe(
+      v.number(),
+      v.integer(),
+      v.description(
+        "How many webhooks the account may have: as many as its tier includes, or as the operator has set.",
+      ),
     ),
-  ),
-  status: tenantStatus,
-  suspended_by: v.pipe(
-    suspendedBy,
-    v.description("Why the account is suspended: `operator` has suspended it, or a `payment` is outstanding."),
-  ),
-  created_at: v.string(),
-  retention_seconds: v.pipe(
-    v.nullable(v.number()),
-    v.description(
-      "How long an event is kept after its ingestion; longer only while its deliveries have not ended. Null: for ever.",
+    events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
+    storage_bytes: v.pipe(
+      v.nullable(v.pipe(v.number(), v.integer())),
+      v.description(
+        "Storage taken by the account's events: a close estimate, up to a few minutes old. Null while a large account is measured for the first time.",
+      ),
     ),
-  ),
-  retention_payloads_seconds: v.pipe(
-    v.nullable(v.number()),
-    v.description("How long its payload is kept, without which it cannot be delivered again. Null: for ever."),
-  ),
-  retention_by_size: v.pipe(
-    v.boolean(),
-    v.description("Whether the oldest events are removed earlier when the events of all accounts take too much space."),
-  ),
-  refused_this_month: refusedThisMonth,
-});
+    status: tenantStatus,
+    suspended_by: v.pipe(
+      suspendedBy,
+      v.description("Why the account is suspended: `operator` has suspended it, or a `payment` is outstanding."),
+    ),
+    created_at: v.string(),
+    retention_seconds: v.pipe(
+      v.nullable(v.number()),
+      v.description(
+        "How long an event is kept after its ingestion; longer only while its deliveries have not ended. Null: for ever.",
+      ),
+    ),
+    retention_payloads_seconds: v.pipe(
+      v.nullable(v.number()),
+      v.description("How long its payload is kept, without which it cannot be delivered again. Null: for ever."),
+    ),
+    retention_by_size: v.pipe(
+      v.boolean(),
+      v.description(
+        "Whether the oldest events are removed earlier when the events of all accounts take too much space.",
+      ),
+    ),
+    refused_this_month: refusedThisMonth,
+  }),
+  v.title("Tenant"),
+);
 
 export const accountInfoExample = {
   tenant_id: "t5k2m8q0w3r7xa",
@@ -171,14 +186,17 @@ export const upgradeBody = jsonObject({
 
 export const upgradeExample = { tier: "pro", email: "ada@example.com", password: "Corr3ct#Horse" };
 
-export const upgraded = v.object({
-  tenant_id: v.string(),
-  tier: anyTier,
-  included_events: v.pipe(v.number(), v.integer()),
-  payment_status: v.picklist(["paid", "pending"]),
-  message: v.string(),
-  payment_url: v.optional(v.string()),
-});
+export const upgraded = v.pipe(
+  v.object({
+    tenant_id: v.string(),
+    tier: anyTier,
+    included_events: v.pipe(v.number(), v.integer()),
+    payment_status: v.picklist(["paid", "pending"]),
+    message: v.string(),
+    payment_url: v.optional(v.string()),
+  }),
+  v.title("Upgrade"),
+);
 
 export const upgradedAndPaidExample = {
   tenant_id: "t5k2m8q0w3r7xa",
@@ -209,13 +227,16 @@ export const resetPasswordBody = jsonObject({ token: text(100), new_password: ne
 
 export const resetTokenExample = "8d0f4nq2c6t1x5v9b3m7k1j5h9g3f7d1s5a9p3y7";
 
-export const authenticated = v.object({
-  status: v.literal("authenticated"),
-  token: v.pipe(v.string(), v.description("A JWT, valid for two hours.")),
-  tenant_id: v.string(),
-  tenant_name: v.string(),
-  tier: anyTier,
-});
+export const authenticated = v.pipe(
+  v.object({
+    status: v.literal("authenticated"),
+    token: v.pipe(v.string(), v.description("A JWT, valid for two hours.")),
+    tenant_id: v.string(),
+    tenant_name: v.string(),
+    tier: anyTier,
+  }),
+  v.title("Session"),
+);
 
 export const authenticatedExample = {
   status: "authenticated",

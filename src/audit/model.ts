@@ -51,21 +51,24 @@ export function toStoreQuery({ page, size, from, to, action }: v.InferOutput<typ
   };
 }
 
-const entry = v.object({
-  action: v.string(),
-  by: v.pipe(v.picklist(auditActors), v.description("`stranger`: somebody with a wrong password or token.")),
-  via: v.nullable(v.string()),
-  address: v.pipe(
-    v.nullable(v.string()),
-    v.description(
-      "Address of the client. Null if it is not known, or if failed logins from many addresses are counted together.",
+const entry = v.pipe(
+  v.object({
+    action: v.string(),
+    by: v.pipe(v.picklist(auditActors), v.description("`stranger`: somebody with a wrong password or token.")),
+    via: v.nullable(v.string()),
+    address: v.pipe(
+      v.nullable(v.string()),
+      v.description(
+        "Address of the client. Null if it is not known, or if failed logins from many addresses are counted together.",
+      ),
     ),
-  ),
-  times: v.pipe(v.number(), v.description("How often it happened within an hour.")),
-  at: v.pipe(v.string(), v.description("When it first happened.")),
-  last_at: v.pipe(v.string(), v.description("When it last happened.")),
-  detail: v.record(v.string(), v.union([v.string(), v.number(), v.boolean(), v.array(v.string())])),
-});
+    times: v.pipe(v.number(), v.description("How often it happened within an hour.")),
+    at: v.pipe(v.string(), v.description("When it first happened.")),
+    last_at: v.pipe(v.string(), v.description("When it last happened.")),
+    detail: v.record(v.string(), v.union([v.string(), v.number(), v.boolean(), v.array(v.string())])),
+  }),
+  v.title("AuditEntry"),
+);
 
 const operatorEntry = v.object({
   tenant_id: v.pipe(v.nullable(v.string()), v.description("Null: it concerns the server itself.")),
@@ -77,7 +80,7 @@ const counted = {
   total_is_exact: v.pipe(v.boolean(), v.description("False when counting stopped at 10,000.")),
 };
 
-export const auditPage = v.object({ entries: v.array(entry), ...counted });
+export const auditPage = v.pipe(v.object({ entries: v.array(entry), ...counted }), v.title("AuditPage"));
 export const operatorAuditPage = v.object({ entries: v.array(operatorEntry), ...counted });
 
 export const entryExample = {

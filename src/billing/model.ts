@@ -14,47 +14,60 @@ import type { Prices } from "./usage.ts";
 const kobo = v.pipe(v.number(), v.integer());
 const time = v.nullable(v.string());
 
-export const billing = v.object({
-  tier: anyTier,
-  status: tenantStatus,
-  currency: v.literal("NGN"),
-  price_kobo: v.pipe(kobo, v.description("Monthly price of the plan in force.")),
-  card: v.nullable(v.object({ brand: v.string(), last4: v.string(), exp_month: v.string(), exp_year: v.string() })),
-  current_month: v.object({
-    amount_kobo: v.pipe(kobo, v.description("Cost of the days used so far and not charged yet.")),
-    credit_kobo: v.pipe(kobo, v.description("Paid in advance; deducted at the end of the month.")),
-    due_at: time,
-    lines: v.array(v.object({ month: v.string(), tier: anyTier, days: kobo, days_in_month: kobo, amount_kobo: kobo })),
-  }),
-  payment_url: v.pipe(
-    v.nullable(v.string()),
-    v.description("Set while a card has to be verified or a charge confirmed."),
-  ),
-  past_due_since: time,
-  next_attempt_at: time,
-  charges: v.pipe(
-    v.array(
-      v.object({
-        reference: v.string(),
-        kind: v.picklist(["verification", "upgrade", "subscription"]),
-        amount_kobo: kobo,
-        state: v.picklist([
-          "pending",
-          "confirmation_required",
-          "succeeded",
-          "failed",
-          "superseded",
-          "refunding",
-          "refunded",
-        ]),
-        reason: v.nullable(v.string()),
-        created_at: v.string(),
-        completed_at: time,
-      }),
+export const billing = v.pipe(
+  v.object({
+    tier: anyTier,
+    status: tenantStatus,
+    currency: v.literal("NGN"),
+    price_kobo: v.pipe(kobo, v.description("Monthly price of the plan in force.")),
+    card: v.nullable(
+      v.pipe(
+        v.object({ brand: v.string(), last4: v.string(), exp_month: v.string(), exp_year: v.string() }),
+        v.title("Card"),
+      ),
     ),
-    v.description("The latest 100, newest first."),
-  ),
-});
+    current_month: v.object({
+      amount_kobo: v.pipe(kobo, v.description("Cost of the days used so far and not charged yet.")),
+      credit_kobo: v.pipe(kobo, v.description("Paid in advance; deducted at the end of the month.")),
+      due_at: time,
+      lines: v.array(
+        v.object({ month: v.string(), tier: anyTier, days: kobo, days_in_month: kobo, amount_kobo: kobo }),
+      ),
+    }),
+    payment_url: v.pipe(
+      v.nullable(v.string()),
+      v.description("Set while a card has to be verified or a charge confirmed."),
+    ),
+    past_due_since: time,
+    next_attempt_at: time,
+    charges: v.pipe(
+      v.array(
+        v.pipe(
+          v.object({
+            reference: v.string(),
+            kind: v.picklist(["verification", "upgrade", "subscription"]),
+            amount_kobo: kobo,
+            state: v.picklist([
+              "pending",
+              "confirmation_required",
+              "succeeded",
+              "failed",
+              "superseded",
+              "refunding",
+              "refunded",
+            ]),
+            reason: v.nullable(v.string()),
+            created_at: v.string(),
+            completed_at: time,
+          }),
+          v.title("Charge"),
+        ),
+      ),
+      v.description("The latest 100, newest first."),
+    ),
+  }),
+  v.title("Billing"),
+);
 
 export const billingExample = {
   tier: "pro",

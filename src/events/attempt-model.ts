@@ -16,40 +16,43 @@ export const errorCode = v.pipe(
 );
 
 /** One attempt, in the fields of `GET /v1/events/{id}/attempts`. */
-export const attemptBody = v.object({
-  targetWebhook: v.string(),
-  number: v.pipe(v.number(), v.integer()),
-  startedAt: v.string(),
-  durationMs: v.pipe(v.number(), v.integer()),
-  statusCode: v.nullable(v.pipe(v.number(), v.integer())),
-  error: v.nullable(v.string()),
-  errorCode,
-  responseBody: v.string(),
-  responseHeaders: v.optional(
-    v.pipe(
-      v.array(v.object({ name: v.string(), value: v.string() })),
-      v.description(
-        "Headers of a response that did not acknowledge the delivery, in their order: as many whole ones as fit into 4,096 characters.",
+export const attemptBody = v.pipe(
+  v.object({
+    targetWebhook: v.string(),
+    number: v.pipe(v.number(), v.integer()),
+    startedAt: v.string(),
+    durationMs: v.pipe(v.number(), v.integer()),
+    statusCode: v.nullable(v.pipe(v.number(), v.integer())),
+    error: v.nullable(v.string()),
+    errorCode,
+    responseBody: v.string(),
+    responseHeaders: v.optional(
+      v.pipe(
+        v.array(v.object({ name: v.string(), value: v.string() })),
+        v.description(
+          "Headers of a response that did not acknowledge the delivery, in their order: as many whole ones as fit into 4,096 characters.",
+        ),
       ),
     ),
-  ),
-  responseHeadersAreCut: v.optional(
-    v.pipe(v.literal(true), v.description("Present only if some headers did not fit.")),
-  ),
-  address: v.optional(v.pipe(v.string(), v.description("IP address from which such a response came."))),
-  replayGroupId: v.pipe(
-    v.nullable(v.string()),
-    v.description(
-      `Label of the replay, at most ${listedLabelCharacters} characters of it; records and replays show it in full.`,
+    responseHeadersAreCut: v.optional(
+      v.pipe(v.literal(true), v.description("Present only if some headers did not fit.")),
     ),
-  ),
-  replayGroupIdIsCut: v.optional(
-    v.pipe(
-      v.literal(true),
-      v.description("Present only if the label is longer; `replayGroupId` then ends with an ellipsis."),
+    address: v.optional(v.pipe(v.string(), v.description("IP address from which such a response came."))),
+    replayGroupId: v.pipe(
+      v.nullable(v.string()),
+      v.description(
+        `Label of the replay, at most ${listedLabelCharacters} characters of it; records and replays show it in full.`,
+      ),
     ),
-  ),
-});
+    replayGroupIdIsCut: v.optional(
+      v.pipe(
+        v.literal(true),
+        v.description("Present only if the label is longer; `replayGroupId` then ends with an ellipsis."),
+      ),
+    ),
+  }),
+  v.title("Attempt"),
+);
 
 export const attemptExample = {
   targetWebhook: "https://example.com/hooks",

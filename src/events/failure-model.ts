@@ -25,58 +25,66 @@ export type FailuresQuery = v.InferOutput<typeof failuresQuery>;
 
 const count = v.pipe(v.number(), v.integer());
 
-const groupBody = v.object({
-  targetWebhook: v.pipe(v.string(), v.description("Empty if no webhook was registered when the events arrived.")),
-  webhookId: v.nullable(v.string()),
-  errorCode,
-  statusCode: v.nullable(count),
-  answer: v.pipe(
-    v.string(),
-    v.description("First line of the responses, with numbers and ids replaced by `#`; empty if there was none."),
-  ),
-  waiting: v.pipe(count, v.description("Records waiting for a retry.")),
-  failed: v.pipe(count, v.description("Records that have failed.")),
-  ongoing: v.pipe(
-    v.boolean(),
-    v.description(
-      "True while records are waiting, and until an event of these types has been delivered to the webhook after the last failure.",
+const groupBody = v.pipe(
+  v.object({
+    targetWebhook: v.pipe(v.string(), v.description("Empty if no webhook was registered when the events arrived.")),
+    webhookId: v.nullable(v.string()),
+    errorCode,
+    statusCode: v.nullable(count),
+    answer: v.pipe(
+      v.string(),
+      v.description("First line of the responses, with numbers and ids replaced by `#`; empty if there was none."),
     ),
-  ),
-  lastFailedAt: v.string(),
-  firstIngestionTimestamp: v.pipe(v.string(), v.description("Ingestion time of the oldest event that is counted.")),
-  lastIngestionTimestamp: v.pipe(v.string(), v.description("Ingestion time of the newest event that is counted.")),
-  eventTypes: v.pipe(
-    v.array(v.object({ type: v.nullable(v.string()), records: count })),
-    v.description(
-      `Types of the newest ${newestLooked} records, most frequent first, at most ten; null stands for events without a type.`,
+    waiting: v.pipe(count, v.description("Records waiting for a retry.")),
+    failed: v.pipe(count, v.description("Records that have failed.")),
+    ongoing: v.pipe(
+      v.boolean(),
+      v.description(
+        "True while records are waiting, and until an event of these types has been delivered to the webhook after the last failure.",
+      ),
     ),
-  ),
-  eventIds: v.pipe(v.array(v.string()), v.description("Ids of the newest events, at most three.")),
-});
+    lastFailedAt: v.string(),
+    firstIngestionTimestamp: v.pipe(v.string(), v.description("Ingestion time of the oldest event that is counted.")),
+    lastIngestionTimestamp: v.pipe(v.string(), v.description("Ingestion time of the newest event that is counted.")),
+    eventTypes: v.pipe(
+      v.array(v.object({ type: v.nullable(v.string()), records: count })),
+      v.description(
+        `Types of the newest ${newestLooked} records, most frequent first, at most ten; null stands for events without a type.`,
+      ),
+    ),
+    eventIds: v.pipe(v.array(v.string()), v.description("Ids of the newest events, at most three.")),
+  }),
+  v.title("FailureGroup"),
+);
+
+const { answer: _answer, eventTypes: _types, eventIds: _ids, ...summedFields } = groupBody.entries;
 
 const sumBody = v.object({
-  ...v.omit(groupBody, ["answer", "eventTypes", "eventIds"]).entries,
+  ...summedFields,
   groups: v.pipe(count, v.description("Number of groups in this sum.")),
 });
 
-export const failuresBody = v.object({
-  from: v.pipe(v.string(), v.description("Start of the hour that `from` lies in: whole hours are counted.")),
-  to: v.pipe(v.string(), v.description("End of the hour that `to` lies in.")),
-  groups: v.pipe(v.array(groupBody), v.description("Largest first, at most 100.")),
-  unlisted: v.pipe(
-    v.array(sumBody),
-    v.description(
-      "The smaller groups: one sum for each webhook, `errorCode` and `statusCode`, largest first; `ongoing` if one of its groups is.",
+export const failuresBody = v.pipe(
+  v.object({
+    from: v.pipe(v.string(), v.description("Start of the hour that `from` lies in: whole hours are counted.")),
+    to: v.pipe(v.string(), v.description("End of the hour that `to` lies in.")),
+    groups: v.pipe(v.array(groupBody), v.description("Largest first, at most 100.")),
+    unlisted: v.pipe(
+      v.array(sumBody),
+      v.description(
+        "The smaller groups: one sum for each webhook, `errorCode` and `statusCode`, largest first; `ongoing` if one of its groups is.",
+      ),
     ),
-  ),
-  total: v.pipe(count, v.description("Number of groups, including those in the sums.")),
-  others: v.pipe(
-    v.object({ waiting: count, failed: count }),
-    v.description(
-      `Records in no group, because an account has at most ${maxFailureGroups}; not counted with \`webhook\`.`,
+    total: v.pipe(count, v.description("Number of groups, including those in the sums.")),
+    others: v.pipe(
+      v.object({ waiting: count, failed: count }),
+      v.description(
+        `Records in no group, because an account has at most ${maxFailureGroups}; not counted with \`webhook\`.`,
+      ),
     ),
-  ),
-});
+  }),
+  v.title("Failures"),
+);
 
 export const failuresExample = {
   from: "2026-03-01T12:00:00.000Z",

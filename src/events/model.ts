@@ -38,17 +38,20 @@ export const givenEvent = {
 };
 
 /** Only for the document, too; `sliceBatch` checks the bytes of a batch. */
-export const IngestBody = jsonObject({
-  ...givenEvent,
-  ordering_key: v.optional(
-    v.pipe(
-      v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(maxOrderingKeyLength))),
-      v.description(
-        "`ordered` webhooks get events with the same key one after the other. An event without a key waits for no other.",
+export const IngestBody = v.pipe(
+  jsonObject({
+    ...givenEvent,
+    ordering_key: v.optional(
+      v.pipe(
+        v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(maxOrderingKeyLength))),
+        v.description(
+          "`ordered` webhooks get events with the same key one after the other. An event without a key waits for no other.",
+        ),
       ),
     ),
-  ),
-});
+  }),
+  v.title("NewEvent"),
+);
 export const ingestBodyExample = { payload: examplePayload };
 
 export const BatchBody = jsonObject({ events: v.pipe(v.array(IngestBody), v.minLength(1), v.maxLength(1000)) });
@@ -252,97 +255,100 @@ export const eventType = v.pipe(
   v.description("The `event_type` that was submitted, or else the payload's own `event_type` or `type`."),
 );
 
-export const recordBody = v.object({
-  eventId: v.string(),
-  tenantId: v.string(),
-  state: v.pipe(
-    v.string(),
-    // Open-ended: a client must not break when another state is added (rules, section 7).
-    v.metadata({
-      description:
-        "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry; SKIPPED if no webhook takes the event. More values may be added.",
-      "x-extensible-enum": [...deliveryStates],
-    }),
-  ),
-  ingestionTimestamp: time,
-  targetWebhook: v.pipe(
-    v.string(),
-    v.description("Empty if no webhook was registered when the event arrived, or none takes it."),
-  ),
-  errorReason: v.nullable(v.string()),
-  originalPayload: v.pipe(
-    v.nullable(v.record(v.string(), v.unknown())),
-    v.description(
-      "The payload as submitted; null only in a list with `payload=false` or `payload=start`, when `payloadErased`, and when `unreadable`.",
-    ),
-  ),
-  attempts: v.pipe(v.number(), v.integer()),
-  attemptsForgotten: v.optional(
-    v.pipe(
-      v.number(),
-      v.integer(),
-      v.description(
-        `How many of the attempts are older than the latest ${keptAttempts} and no longer listed; absent if none.`,
-      ),
-    ),
-  ),
-  lastAttemptAt: v.nullable(time),
-  lastDurationMs: v.pipe(
-    v.nullable(v.pipe(v.number(), v.integer())),
-    v.description("How long the latest attempt took; null before the first one, and in records of earlier versions."),
-  ),
-  nextAttemptAt: v.pipe(
-    v.nullable(time),
-    v.description(
-      "When the next attempt is due. It starts no earlier, and not while the webhook or all deliveries are paused or the operator has suspended the account.",
-    ),
-  ),
-  heldBack: v.optional(
-    v.pipe(
-      v.literal(true),
-      v.description(
-        "Present only while the record waits for an earlier delivery of its ordering key to end; it then has no `nextAttemptAt`.",
-      ),
-    ),
-  ),
-  errorCode,
-  statusCode: v.pipe(
-    v.nullable(v.pipe(v.number(), v.integer())),
-    v.description("The response status if `errorCode` is `http_status`, otherwise null."),
-  ),
-  eventType,
-  orderingKey: v.optional(
-    v.pipe(
+export const recordBody = v.pipe(
+  v.object({
+    eventId: v.string(),
+    tenantId: v.string(),
+    state: v.pipe(
       v.string(),
-      v.description("The `ordering_key` that was submitted; absent if there was none, and with `payload=false`."),
+      // Open-ended: a client must not break when another state is added (rules, section 7).
+      v.metadata({
+        description:
+          "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry; SKIPPED if no webhook takes the event. More values may be added.",
+        "x-extensible-enum": [...deliveryStates],
+      }),
     ),
-  ),
-  payloadStart: v.optional(
-    v.pipe(
-      v.nullable(v.string()),
+    ingestionTimestamp: time,
+    targetWebhook: v.pipe(
+      v.string(),
+      v.description("Empty if no webhook was registered when the event arrived, or none takes it."),
+    ),
+    errorReason: v.nullable(v.string()),
+    originalPayload: v.pipe(
+      v.nullable(v.record(v.string(), v.unknown())),
       v.description(
-        `Only with \`payload=start\`: its first ${payloadStart.bytes} bytes as text; null if it has more than ${payloadStart.ofAtMost}.`,
+        "The payload as submitted; null only in a list with `payload=false` or `payload=start`, when `payloadErased`, and when `unreadable`.",
       ),
     ),
-  ),
-  replayGroupId: v.nullable(v.string()),
-  payloadErased: v.optional(
-    v.pipe(
-      v.literal(true),
-      v.description(
-        "Present only if the payload is older than payloads of this account are kept. `originalPayload` is then null, and the event cannot be replayed.",
+    attempts: v.pipe(v.number(), v.integer()),
+    attemptsForgotten: v.optional(
+      v.pipe(
+        v.number(),
+        v.integer(),
+        v.description(
+          `How many of the attempts are older than the latest ${keptAttempts} and no longer listed; absent if none.`,
+        ),
       ),
     ),
-  ),
-  unreadable: v.optional(
-    v.pipe(
-      v.literal(true),
+    lastAttemptAt: v.nullable(time),
+    lastDurationMs: v.pipe(
+      v.nullable(v.pipe(v.number(), v.integer())),
+      v.description("How long the latest attempt took; null before the first one, and in records of earlier versions."),
+    ),
+    nextAttemptAt: v.pipe(
+      v.nullable(time),
       v.description(
-        "Present only if the record's page in the database is damaged. `originalPayload` is then null, other lost fields are empty, and the end of the id may be zeros.",
+        "When the next attempt is due. It starts no earlier, and not while the webhook or all deliveries are paused or the operator has suspended the account.",
       ),
     ),
-  ),
-});
+    heldBack: v.optional(
+      v.pipe(
+        v.literal(true),
+        v.description(
+          "Present only while the record waits for an earlier delivery of its ordering key to end; it then has no `nextAttemptAt`.",
+        ),
+      ),
+    ),
+    errorCode,
+    statusCode: v.pipe(
+      v.nullable(v.pipe(v.number(), v.integer())),
+      v.description("The response status if `errorCode` is `http_status`, otherwise null."),
+    ),
+    eventType,
+    orderingKey: v.optional(
+      v.pipe(
+        v.string(),
+        v.description("The `ordering_key` that was submitted; absent if there was none, and with `payload=false`."),
+      ),
+    ),
+    payloadStart: v.optional(
+      v.pipe(
+        v.nullable(v.string()),
+        v.description(
+          `Only with \`payload=start\`: its first ${payloadStart.bytes} bytes as text; null if it has more than ${payloadStart.ofAtMost}.`,
+        ),
+      ),
+    ),
+    replayGroupId: v.nullable(v.string()),
+    payloadErased: v.optional(
+      v.pipe(
+        v.literal(true),
+        v.description(
+          "Present only if the payload is older than payloads of this account are kept. `originalPayload` is then null, and the event cannot be replayed.",
+        ),
+      ),
+    ),
+    unreadable: v.optional(
+      v.pipe(
+        v.literal(true),
+        v.description(
+          "Present only if the record's page in the database is damaged. `originalPayload` is then null, other lost fields are empty, and the end of the id may be zeros.",
+        ),
+      ),
+    ),
+  }),
+  v.title("EventRecord"),
+);
 
 export const recordExample = {
   eventId: exampleEventId,
@@ -365,41 +371,49 @@ export const recordExample = {
 export const recordsBody = v.array(recordBody);
 export const attemptsBody = v.array(attemptBody);
 
-export const pageBody = v.object({
-  events: v.array(recordBody),
-  total: v.pipe(
-    v.number(),
-    v.integer(),
-    v.description("Number of matching records; with a filter, counted up to 10,000."),
-  ),
-  totalIsExact: v.optional(
-    v.pipe(
-      v.boolean(),
-      v.description(
-        "Only with `webhook`, `type`, `code`, `status`, `replay`, `from` or `to`: false if more than 10,000 records match.",
-      ),
-    ),
-  ),
-  searchedTo: v.optional(
-    v.pipe(
-      v.nullable(time),
-      v.description(
-        "Only with `q`: the ingestion time of the newest event that was not searched; null if all were. `total` counts what was found so far; to go on after its last page, pass this time as `to`.",
-      ),
-    ),
-  ),
-  totalEvents: v.optional(
-    v.pipe(
+export const pageBody = v.pipe(
+  v.object({
+    events: v.array(recordBody),
+    total: v.pipe(
       v.number(),
       v.integer(),
-      v.description("Number of events of the account, each with one record per webhook; only in the unfiltered list."),
+      v.description("Number of matching records; with a filter, counted up to 10,000."),
     ),
-  ),
-});
+    totalIsExact: v.optional(
+      v.pipe(
+        v.boolean(),
+        v.description(
+          "Only with `webhook`, `type`, `code`, `status`, `replay`, `from` or `to`: false if more than 10,000 records match.",
+        ),
+      ),
+    ),
+    searchedTo: v.optional(
+      v.pipe(
+        v.nullable(time),
+        v.description(
+          "Only with `q`: the ingestion time of the newest event that was not searched; null if all were. `total` counts what was found so far; to go on after its last page, pass this time as `to`.",
+        ),
+      ),
+    ),
+    totalEvents: v.optional(
+      v.pipe(
+        v.number(),
+        v.integer(),
+        v.description(
+          "Number of events of the account, each with one record per webhook; only in the unfiltered list.",
+        ),
+      ),
+    ),
+  }),
+  v.title("EventRecordPage"),
+);
 
 export const pageExample = { events: [recordExample], total: 1, totalEvents: 1 };
 
-export const deliveryBody = v.object({ headers: v.record(v.string(), v.string()), body: v.string(), eventType });
+export const deliveryBody = v.pipe(
+  v.object({ headers: v.record(v.string(), v.string()), body: v.string(), eventType }),
+  v.title("Delivery"),
+);
 
 export const deliveryExample = {
   headers: {
@@ -422,25 +436,30 @@ const statSums = {
   p95Ms: v.nullable(v.number()),
 };
 
-export const statsBody = v.object({
-  buckets: v.array(v.object({ at: v.pipe(time, v.description("Start of the bucket.")), ...statSums })),
-  total: v.pipe(
-    v.object(statSums),
-    v.description("All buckets together; percentiles cover all their attempts and are not averages."),
-  ),
-  waiting: v.optional(
-    v.pipe(
-      v.object({
-        records: v.pipe(statCount, v.description("Records that are PENDING now.")),
-        oldestIngestionTimestamp: v.pipe(
-          v.nullable(time),
-          v.description("Ingestion time of the oldest of their events, replayed ones included; null if there is none."),
-        ),
-      }),
-      v.description("What is waiting at this moment, whatever the range; absent with `webhook`."),
+export const statsBody = v.pipe(
+  v.object({
+    buckets: v.array(v.object({ at: v.pipe(time, v.description("Start of the bucket.")), ...statSums })),
+    total: v.pipe(
+      v.object(statSums),
+      v.description("All buckets together; percentiles cover all their attempts and are not averages."),
     ),
-  ),
-});
+    waiting: v.optional(
+      v.pipe(
+        v.object({
+          records: v.pipe(statCount, v.description("Records that are PENDING now.")),
+          oldestIngestionTimestamp: v.pipe(
+            v.nullable(time),
+            v.description(
+              "Ingestion time of the oldest of their events, replayed ones included; null if there is none.",
+            ),
+          ),
+        }),
+        v.description("What is waiting at this moment, whatever the range; absent with `webhook`."),
+      ),
+    ),
+  }),
+  v.title("Stats"),
+);
 
 const statSumsExample = { accepted: 120, delivered: 118, failed: 2, attempts: 123, p50Ms: 41.5, p95Ms: 181 };
 

@@ -32,11 +32,14 @@ export const answerBody = jsonObject({
   ),
 });
 
-export const savedAnswer = v.object({
-  status: v.pipe(v.number(), v.integer()),
-  delay_ms: v.pipe(v.number(), v.integer()),
-  silent: v.boolean(),
-});
+export const savedAnswer = v.pipe(
+  v.object({
+    status: v.pipe(v.number(), v.integer()),
+    delay_ms: v.pipe(v.number(), v.integer()),
+    silent: v.boolean(),
+  }),
+  v.title("InboxAnswer"),
+);
 
 export const answerExample = { status: 503, delay_ms: 2000, silent: false };
 
@@ -50,25 +53,34 @@ export const inboxQuery = closedQuery({
   ),
 });
 
-export const inboxBody = v.object({
-  url: v.pipe(v.string(), v.description("The inbox. Register exactly this URL as a webhook.")),
-  answer: savedAnswer,
-  deliveries: v.array(
-    v.object({
-      id: v.string(),
-      receivedAt: v.string(),
-      eventId: v.string(),
-      headers: v.record(v.string(), v.string()),
-      body: v.pipe(v.string(), v.description("Exactly the text that was signed.")),
-      answeredStatus: v.pipe(
-        v.nullable(v.pipe(v.number(), v.integer())),
-        v.description("What the inbox responded; null if it responded too late or never."),
+export const inboxBody = v.pipe(
+  v.object({
+    url: v.pipe(v.string(), v.description("The inbox. Register exactly this URL as a webhook.")),
+    answer: savedAnswer,
+    deliveries: v.array(
+      v.pipe(
+        v.object({
+          id: v.string(),
+          receivedAt: v.string(),
+          eventId: v.string(),
+          headers: v.record(v.string(), v.string()),
+          body: v.pipe(v.string(), v.description("Exactly the text that was signed.")),
+          answeredStatus: v.pipe(
+            v.nullable(v.pipe(v.number(), v.integer())),
+            v.description("What the inbox responded; null if it responded too late or never."),
+          ),
+          isTest: v.pipe(
+            v.boolean(),
+            v.description("Whether it was a test of the webhook, which is stored nowhere else."),
+          ),
+        }),
+        v.title("InboxDelivery"),
       ),
-      isTest: v.pipe(v.boolean(), v.description("Whether it was a test of the webhook, which is stored nowhere else.")),
-    }),
-  ),
-  total: v.pipe(v.number(), v.integer(), v.description("Number of stored deliveries.")),
-});
+    ),
+    total: v.pipe(v.number(), v.integer(), v.description("Number of stored deliveries.")),
+  }),
+  v.title("Inbox"),
+);
 
 export const inboxExample = {
   url: "https://relay.example.com/inbox/5v9k2m7q0r4t8w1x3y6z0a2b4c",

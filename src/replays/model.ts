@@ -147,53 +147,56 @@ export const replayPath = v.object({ id: v.string() });
 
 // ---------------------------------------------------------------- answers
 
-export const replayBody = v.object({
-  id: v.string(),
-  kind: v.string(),
-  replayGroupId: v.string(),
-  status: v.pipe(v.string(), v.description("waiting, running, completed or cancelled.")),
-  selected: v.pipe(v.number(), v.integer(), v.description("Events that the replay selected.")),
-  queued: v.pipe(
-    v.number(),
-    v.integer(),
-    v.description("Records queued for delivery. The following numbers count records, too."),
-  ),
-  delivered: v.pipe(v.number(), v.integer()),
-  failed: v.pipe(v.number(), v.integer()),
-  superseded: v.pipe(v.number(), v.integer(), v.description("Overtaken by a later replay before they finished.")),
-  skipped: v.pipe(
-    v.number(),
-    v.integer(),
-    v.description(
-      "Not delivered again: failed for a URL that is no longer registered and has no replacement, the webhook is disabled, or the payload was erased.",
+export const replayBody = v.pipe(
+  v.object({
+    id: v.string(),
+    kind: v.string(),
+    replayGroupId: v.string(),
+    status: v.pipe(v.string(), v.description("waiting, running, completed or cancelled.")),
+    selected: v.pipe(v.number(), v.integer(), v.description("Events that the replay selected.")),
+    queued: v.pipe(
+      v.number(),
+      v.integer(),
+      v.description("Records queued for delivery. The following numbers count records, too."),
     ),
-  ),
-  createdAt: v.string(),
-  completedAt: v.nullable(v.string()),
-  returned: v.pipe(
-    v.optional(v.pipe(v.number(), v.integer())),
-    v.description(
-      "Records that were waiting when the replay was cancelled and went back to their earlier state; absent if none.",
+    delivered: v.pipe(v.number(), v.integer()),
+    failed: v.pipe(v.number(), v.integer()),
+    superseded: v.pipe(v.number(), v.integer(), v.description("Overtaken by a later replay before they finished.")),
+    skipped: v.pipe(
+      v.number(),
+      v.integer(),
+      v.description(
+        "Not delivered again: failed for a URL that is no longer registered and has no replacement, the webhook is disabled, or the payload was erased.",
+      ),
     ),
-  ),
-  payloadsErased: v.pipe(
-    v.optional(v.pipe(v.number(), v.integer())),
-    v.description("Events that are not sent because their payload was erased; absent if none."),
-  ),
-  filter: v.pipe(
-    v.optional(
-      v.object({
-        webhook: v.optional(v.string()),
-        type: v.optional(v.string()),
-        code: v.optional(v.string()),
-        status: v.optional(v.pipe(v.number(), v.integer())),
-        from: v.optional(v.string()),
-        to: v.optional(v.string()),
-      }),
+    createdAt: v.string(),
+    completedAt: v.nullable(v.string()),
+    returned: v.pipe(
+      v.optional(v.pipe(v.number(), v.integer())),
+      v.description(
+        "Records that were waiting when the replay was cancelled and went back to their earlier state; absent if none.",
+      ),
     ),
-    v.description("The filters of the replay; absent if it had none."),
-  ),
-});
+    payloadsErased: v.pipe(
+      v.optional(v.pipe(v.number(), v.integer())),
+      v.description("Events that are not sent because their payload was erased; absent if none."),
+    ),
+    filter: v.pipe(
+      v.optional(
+        v.object({
+          webhook: v.optional(v.string()),
+          type: v.optional(v.string()),
+          code: v.optional(v.string()),
+          status: v.optional(v.pipe(v.number(), v.integer())),
+          from: v.optional(v.string()),
+          to: v.optional(v.string()),
+        }),
+      ),
+      v.description("The filters of the replay; absent if it had none."),
+    ),
+  }),
+  v.title("Replay"),
+);
 
 export const toReplayBody = (replay: Replay) => ({
   id: replay.id,
@@ -260,7 +263,10 @@ export const replayExample = toReplayBody({
   filter: { webhook: "wh_4c8x1m7q0z5k2w9t6r3v8y1n4b", type: "order.paid" },
 });
 
-export const replayListBody = v.object({ replays: v.array(replayBody), total: v.pipe(v.number(), v.integer()) });
+export const replayListBody = v.pipe(
+  v.object({ replays: v.array(replayBody), total: v.pipe(v.number(), v.integer()) }),
+  v.title("ReplayList"),
+);
 
 export const previewedBody = v.object({
   selected: v.pipe(v.number(), v.integer()),

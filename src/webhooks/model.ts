@@ -79,29 +79,32 @@ const headers = v.pipe(
 );
 
 /** Specification, "Webhook entry", the input form. The URL itself is checked by `checkWebhooks`. */
-const webhookEntry = jsonObject(
-  {
-    webhook_url: v.pipe(
-      v.string("must be a string"),
-      v.description("An absolute https URL with a public host, at most 2,048 characters."),
-    ),
-    name: v.optional(
-      v.pipe(
+const webhookEntry = v.pipe(
+  jsonObject(
+    {
+      webhook_url: v.pipe(
         v.string("must be a string"),
-        v.maxLength(200, "must have at most 200 characters"),
-        withoutZero,
-        v.description("A label. If left out, it becomes empty, even for a URL that stays."),
+        v.description("An absolute https URL with a public host, at most 2,048 characters."),
       ),
-      "",
-    ),
-    event_types: v.optional(eventTypes),
-    paused: v.optional(paused),
-    rate_limit: v.optional(rateLimit),
-    max_concurrency: v.optional(maxConcurrency),
-    headers: v.optional(headers),
-    ordered: v.optional(ordered),
-  },
-  ["url"],
+      name: v.optional(
+        v.pipe(
+          v.string("must be a string"),
+          v.maxLength(200, "must have at most 200 characters"),
+          withoutZero,
+          v.description("A label. If left out, it becomes empty, even for a URL that stays."),
+        ),
+        "",
+      ),
+      event_types: v.optional(eventTypes),
+      paused: v.optional(paused),
+      rate_limit: v.optional(rateLimit),
+      max_concurrency: v.optional(maxConcurrency),
+      headers: v.optional(headers),
+      ordered: v.optional(ordered),
+    },
+    ["url"],
+  ),
+  v.title("NewWebhook"),
 );
 
 export const webhookEntries = v.array(webhookEntry, "must be an array of webhooks");
@@ -156,9 +159,11 @@ const settingFields = {
 const plainFields = { id: v.string(), url: v.string(), name: v.string() };
 
 /** The setting fields are there only with `expand=true`. */
-export const webhookList = v.array(v.object({ ...plainFields, ...v.partial(v.object(settingFields)).entries }));
+export const webhookList = v.array(
+  v.pipe(v.object({ ...plainFields, ...v.partial(v.object(settingFields)).entries }), v.title("ListedWebhook")),
+);
 
-export const webhookSettings = v.object({ ...plainFields, ...settingFields });
+export const webhookSettings = v.pipe(v.object({ ...plainFields, ...settingFields }), v.title("Webhook"));
 
 export const webhookSettingsExample = {
   ...{ id: "wh_7m4zk1q8n3b6w0x5c2v9t7r4ye", url: "https://example.com/hooks", name: "Orders" },
@@ -185,28 +190,31 @@ const records = v.pipe(v.number(), v.integer());
 const lastTime = v.nullable(v.string());
 
 export const webhookHealthList = v.array(
-  v.object({
-    id: v.string(),
-    url: v.string(),
-    records: v.pipe(records, v.description("Records taken into account: the sum of the next three.")),
-    delivered: records,
-    failed: records,
-    pending: records,
-    lastDeliveredAt: v.pipe(lastTime, v.description("Start of the latest acknowledged attempt.")),
-    lastFailedAt: v.pipe(
-      lastTime,
-      v.description("Start of the latest failed attempt, among records that have failed or are waiting for a retry."),
-    ),
-    lastError: v.pipe(v.nullable(v.string()), v.description("The reason of that failure.")),
-    lastErrorCode: errorCode,
-    lastStatusCode: v.optional(
-      v.pipe(
-        v.number(),
-        v.integer(),
-        v.description("Response status of the latest attempt; absent if it got no response."),
+  v.pipe(
+    v.object({
+      id: v.string(),
+      url: v.string(),
+      records: v.pipe(records, v.description("Records taken into account: the sum of the next three.")),
+      delivered: records,
+      failed: records,
+      pending: records,
+      lastDeliveredAt: v.pipe(lastTime, v.description("Start of the latest acknowledged attempt.")),
+      lastFailedAt: v.pipe(
+        lastTime,
+        v.description("Start of the latest failed attempt, among records that have failed or are waiting for a retry."),
       ),
-    ),
-  }),
+      lastError: v.pipe(v.nullable(v.string()), v.description("The reason of that failure.")),
+      lastErrorCode: errorCode,
+      lastStatusCode: v.optional(
+        v.pipe(
+          v.number(),
+          v.integer(),
+          v.description("Response status of the latest attempt; absent if it got no response."),
+        ),
+      ),
+    }),
+    v.title("WebhookHealth"),
+  ),
 );
 
 export const webhookHealthExample = [
@@ -261,19 +269,22 @@ export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookH
 export const testBody = jsonObject({ ...givenEvent, payload: v.optional(givenEvent.payload) });
 export const testBodyExample = { payload: { event_type: "order.created", order_id: 1042 } };
 
-export const testedBody = v.object({
-  eventId: v.pipe(v.string(), v.description("The id that the receiver got. Nothing is stored under it.")),
-  ...attemptBody.entries,
-  eventType: v.optional(v.pipe(eventType, v.description("Only with a payload of your own: the type of this event."))),
-  typeIsTaken: v.optional(
-    v.pipe(
-      v.boolean(),
-      v.description(
-        "Only with a payload of your own: whether the webhook's `event_types` include that type. The test is sent either way.",
+export const testedBody = v.pipe(
+  v.object({
+    eventId: v.pipe(v.string(), v.description("The id that the receiver got. Nothing is stored under it.")),
+    ...attemptBody.entries,
+    eventType: v.optional(v.pipe(eventType, v.description("Only with a payload of your own: the type of this event."))),
+    typeIsTaken: v.optional(
+      v.pipe(
+        v.boolean(),
+        v.description(
+          "Only with a payload of your own: whether the webhook's `event_types` include that type. The test is sent either way.",
+        ),
       ),
     ),
-  ),
-});
+  }),
+  v.title("TestedWebhook"),
+);
 export const testedExample = {
   eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e",
   ...attemptExample,

@@ -6,6 +6,7 @@ import { checkPassword, passwordSchema } from "../../src/accounts/password.ts";
 import { deliveryStates } from "../../src/domain/delivery.ts";
 import { jsonSchemaOf } from "../../src/http/document/json-schema.ts";
 import { describeEndpoint } from "../../src/http/document/operation.ts";
+import { shareSchemas } from "../../src/http/document/shared-schemas.ts";
 import type { ErasedEndpoint, Schema as Model } from "../../src/http/endpoint.ts";
 import { jsonObject, queryInteger } from "../../src/http/validation.ts";
 import { isoTimeForm, parseIso } from "../../src/lib/iso-time.ts";
@@ -15,6 +16,7 @@ import {
   type OpenApiDocument,
   type Operation,
   problemsOf,
+  type Schema,
 } from "../support/openapi-check.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -221,6 +223,28 @@ describe("GET /openapi.json", () => {
     ).toEqual([]);
   });
 
+  test("what responses share is one schema with a name, and everything returned has one", () => {
+    const { schemas } = document.components;
+    const jsonOf = (path: string, status = 200) =>
+      findOperation(document, "GET", path)?.responses?.[status]?.content?.["application/json"]?.schema;
+    const record = { $ref: "#/components/schemas/EventRecord" };
+    expect(jsonOf("/v1/events")).toEqual({ $ref: "#/components/schemas/EventRecordPage" });
+    expect(jsonOf("/v1/events/state/FAILED")).toEqual({ $ref: "#/components/schemas/EventRecordPage" });
+    expect(jsonOf("/v1/events/evt_1")).toEqual({ type: "array", items: record });
+    expect(schemas.EventRecordPage).toMatchObject({ properties: { events: { type: "array", items: record } } });
+    expect(schemas.EventRecord).not.toHaveProperty("title");
+    const isOwn = (schema: Schema = {}) => "$ref" in schema || "$ref" in ((schema.items as Schema | undefined) ?? {});
+    expect(
+      faults(({ operation }) =>
+        responsesOf(operation).map(({ status, content }) => {
+          const schema = content?.["application/json"]?.schema;
+          const hasFields = Object.keys((schema?.properties as object | undefined) ?? {}).length > 2;
+          return hasFields && !isOwn(schema) && `${status} has no name`;
+        }),
+      ),
+    ).toEqual([]);
+  });
+
   test("refers to nothing that it does not have", () => {
     const refs = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(
       ([, name]) => name,
@@ -415,6 +439,34 @@ describe("jsonSchemaOf", () => {
       email: { type: "string", format: "email" },
       url: { type: "string", format: "uri" },
     });
+  });
+});
+
+describe("shareSchemas", () => {
+  const point = { title: "Point", type: "object", properties: { x: { type: "number" } } };
+  const { title: _, ...pointSchema } = point;
+  const reference = { $ref: "#/components/schemas/Point" };
+
+  test("a schema with a title moves out, also from within another, and a reference takes its place", () => {
+    const line = { title: "Line", type: "object", properties: { from: point, to: point } };
+    expect(shareSchemas({ a: { type: "array", items: line }, b: point })).toEqual({
+      value: { a: { type: "array", items: { $ref: "#/components/schemas/Line" } }, b: reference },
+      schemas: {
+        Point: pointSchema,
+        Line: { type: "object", properties: { from: reference, to: reference } },
+      },
+    });
+  });
+
+  test("a title in an example, or as the name of a field, is none", () => {
+    const schema = { type: "object", properties: { title: { type: "string" } } };
+    const document = { schema, example: { title: "Emma", type: "object" } };
+    expect(shareSchemas(document)).toEqual({ value: document, schemas: {} });
+  });
+
+  test("two schemas with the same title are refused", () => {
+    const other = { ...point, properties: { y: { type: "number" } } };
+    expect(() => shareSchemas([point, other])).toThrow("Two schemas have the title Point.");
   });
 });
 

@@ -181,13 +181,16 @@ const lengthOf = (value: string) => [...value].length;
 
 const fits = ({ document, at }: Context, schema: Schema, value: unknown) => problemsOf(document, schema, value, at);
 
+/** What a `$ref` of the document stands for. */
+export function sharedSchema(document: OpenApiDocument, ref: string): Schema {
+  const name = /^#\/components\/schemas\/([^/]+)$/.exec(ref)?.[1];
+  const target = name === undefined ? undefined : document.components.schemas[name];
+  if (!target) throw new Error(`${ref} leads nowhere.`);
+  return target;
+}
+
 const keywords: Readonly<Record<string, Keyword>> = {
-  $ref(value, ref: string, _schema, context) {
-    const name = /^#\/components\/schemas\/([^/]+)$/.exec(ref)?.[1];
-    const target = name === undefined ? undefined : context.document.components.schemas[name];
-    if (!target) throw new Error(`${context.at}: ${ref} leads nowhere.`);
-    return fits(context, target, value);
-  },
+  $ref: (value, ref: string, _schema, context) => fits(context, sharedSchema(context.document, ref), value),
   type(value, type: string | string[], _schema, { at }) {
     return fail(
       [type].flat().some((name) => types[name]?.(value)),

@@ -5,6 +5,7 @@ import type { ErasedEndpoint } from "../endpoint.ts";
 import { describeEndpoint } from "./operation.ts";
 import { parametersOf } from "./parameters.ts";
 import { documentPath } from "./path.ts";
+import { type SharedSchemas, shareSchemas } from "./shared-schemas.ts";
 import { withoutSales } from "./unsold.ts";
 
 /** What the document says besides its operations. A tag that an endpoint uses and this list lacks fails a test. */
@@ -89,7 +90,7 @@ export async function writeDocument(
     });
   }
   const answer = await copy.handle(new Request(`http://localhost${documentPath}`));
-  const document = withParameters((await answer.json()) as OpenApiDocument, endpoints);
+  const document = withSharedSchemas(withParameters((await answer.json()) as OpenApiDocument, endpoints));
   const described = { ...document, servers: serversOf(publicUrl) };
   return JSON.stringify(isSelling ? described : withoutSales(described));
 }
@@ -105,6 +106,17 @@ const serversOf = (publicUrl: string) => [
 
 interface OpenApiDocument {
   paths: Record<string, Record<string, Record<string, unknown>>>;
+  components: { schemas: SharedSchemas };
+}
+
+function withSharedSchemas({ paths, components, ...rest }: OpenApiDocument): OpenApiDocument {
+  const { value, schemas } = shareSchemas(paths);
+  const byName = Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return {
+    ...rest,
+    paths: value as OpenApiDocument["paths"],
+    components: { ...components, schemas: { ...components.schemas, ...byName } },
+  };
 }
 
 function withParameters(document: OpenApiDocument, endpoints: readonly ErasedEndpoint[]): OpenApiDocument {

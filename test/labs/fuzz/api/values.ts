@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { OpenApiDocument, Schema } from "../../../support/openapi-check.ts";
+import { type OpenApiDocument, type Schema, sharedSchema } from "../../../support/openapi-check.ts";
 
 /** Values of the world that a field may name, beside what its schema says: ids that are there, URLs that answer. */
 export type KnownValues = Readonly<Record<string, readonly unknown[]>>;
@@ -49,6 +49,7 @@ export function valuesOf(
 }
 
 function bySchema(document: OpenApiDocument, schema: Schema, known: KnownValues): fc.Arbitrary<unknown> {
+  if (typeof schema.$ref === "string") return bySchema(document, sharedSchema(document, schema.$ref), known);
   if (Array.isArray(schema.enum)) return fc.constantFrom(...schema.enum);
   if ("const" in schema) return fc.constant(schema.const);
   switch (schema.type) {
