@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { type AuditEntry, auditActions, auditActors } from "../domain/audit.ts";
-import { isInOrder, isoTime } from "../events/model.ts";
+import { inOrder, isoTime } from "../events/model.ts";
 import { closedQuery, queryInteger } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
@@ -16,13 +16,7 @@ const filters = {
   ),
 };
 
-export const auditQuery = v.pipe(
-  closedQuery(filters),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
-    ["from"],
-  ),
-);
+export const auditQuery = v.pipe(closedQuery(filters), inOrder("from", "to"));
 
 export const operatorAuditQuery = v.pipe(
   closedQuery({
@@ -34,10 +28,7 @@ export const operatorAuditQuery = v.pipe(
       ),
     ),
   }),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
-    ["from"],
-  ),
+  inOrder("from", "to"),
 );
 
 /** The fields of either query that the store filters by. */

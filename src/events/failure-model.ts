@@ -5,7 +5,7 @@ import { formatIso } from "../lib/iso-time.ts";
 import { newestLooked } from "../store/failure-report.ts";
 import type { FailureGroup, FailureReport, UnlistedGroup } from "../store/failures.ts";
 import { errorCode } from "./attempt-model.ts";
-import { isInOrder, isoTime, webhookFilter } from "./model.ts";
+import { inOrder, isoTime, webhookFilter } from "./model.ts";
 
 /** What `GET /v1/failures` takes and returns. */
 
@@ -15,10 +15,7 @@ export const failuresQuery = v.pipe(
     to: v.optional(isoTime("end")),
     webhook: v.optional(webhookFilter),
   }),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
-    ["from"],
-  ),
+  inOrder("from", "to"),
 );
 
 export type FailuresQuery = v.InferOutput<typeof failuresQuery>;

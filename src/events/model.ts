@@ -136,9 +136,23 @@ const maxReplayIdLength = 100;
 
 export const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 
-/** Whether a time range is in order, for use in `v.check`. */
-export const isInOrder = (from: number | undefined, to: number | undefined) =>
-  from === undefined || to === undefined || from <= to;
+/** A time range does not begin after its end; either may be missing. */
+export const inOrder = <
+  T extends { readonly [field in Start | End]?: number | undefined },
+  const Start extends string,
+  const End extends string,
+>(
+  start: Start,
+  end: End,
+) =>
+  v.rawCheck<T>(({ dataset, addIssue }) => {
+    if (!dataset.typed) return;
+    const input = dataset.value;
+    const [from, to] = [input[start], input[end]];
+    if (from === undefined || to === undefined || from <= to) return;
+    const field = { type: "object", origin: "value", input: { ...input }, key: start, value: from } as const;
+    addIssue({ message: `must not be after ${end}`, path: [field] });
+  });
 
 /** Parts of queries and bodies that select records or events. */
 export const webhookFilter = v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."));
@@ -197,19 +211,13 @@ export const listQuery = v.pipe(
     ...listEntries,
     state: v.optional(v.pipe(stateName, v.description("`state` of the records, as in `/v1/events/state/{state}`."))),
   }),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
-    ["from"],
-  ),
+  inOrder("from", "to"),
 );
 
 /** Of the list whose path names the state. */
 export const stateListQuery = v.pipe(
   closedQuery(listEntries, new Map([["state", "belongs in the path alone; leave it out of the query"]])),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
-    ["from"],
-  ),
+  inOrder("from", "to"),
 );
 
 export type ListQuery = v.InferOutput<typeof listQuery>;
@@ -238,10 +246,7 @@ export const statsQuery = v.pipe(
     bucket: v.optional(bucketDuration, "1m"),
     webhook: v.optional(webhookFilter),
   }),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
-    ["from"],
-  ),
+  inOrder("from", "to"),
 );
 
 export type StatsQuery = v.InferOutput<typeof statsQuery>;

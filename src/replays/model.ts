@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { ListedReplay, Replay, ReplayFilter, ReplayPreview } from "../domain/replay.ts";
-import { codeFilter, isInOrder, isoTime, typeFilter } from "../events/model.ts";
+import { codeFilter, inOrder, isoTime, typeFilter } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { closedObject, closedQuery, emptyQuery, queryInteger, rule, text } from "../http/validation.ts";
@@ -44,8 +44,6 @@ const filterFields = {
   to: v.optional(isoTime("end")),
 };
 
-const notAfterTo = "must not be after to";
-
 export const filterOfBody = ({ webhook, type, code, status, from, to }: ReplayFilter): ReplayFilter => ({
   ...{ webhook, type, code, status, from, to },
 });
@@ -56,32 +54,14 @@ export const startQuery = emptyQuery(
   new Map([["state", "is not a parameter of this request; /v1/events/replays/failed selects what is FAILED"]]),
 );
 
-export const singleBody = v.pipe(
-  closedObject({ eventId, replayGroupId, ...filterFields }),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
-    ["from"],
-  ),
-);
+export const singleBody = v.pipe(closedObject({ eventId, replayGroupId, ...filterFields }), inOrder("from", "to"));
 
-export const bulkBody = v.pipe(
-  closedObject({ replayGroupId, ...filterFields }),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
-    ["from"],
-  ),
-);
+export const bulkBody = v.pipe(closedObject({ replayGroupId, ...filterFields }), inOrder("from", "to"));
 
 export const timelineBody = v.pipe(
   closedObject({ replayGroupId, startTime: isoTime("start"), endTime: isoTime("end"), ...filterFields }),
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
-    ["from"],
-  ),
-  v.forward(
-    v.check(({ startTime, endTime }) => startTime <= endTime, "must not be after endTime"),
-    ["startTime"],
-  ),
+  inOrder("from", "to"),
+  inOrder("startTime", "endTime"),
 );
 
 const previewFields = closedObject({
@@ -119,23 +99,14 @@ const onlyFor = (kind: PreviewFields["kind"], field: FieldOfOneKind) =>
 /** The body of the replay plus its kind. The label makes no difference here, so it may be missing. */
 export const previewBody = v.pipe(
   previewFields,
-  v.forward(
-    v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
-    ["from"],
-  ),
+  inOrder("from", "to"),
   needed("single", "eventId"),
   needed("timeline", "startTime"),
   needed("timeline", "endTime"),
   onlyFor("single", "eventId"),
   onlyFor("timeline", "startTime"),
   onlyFor("timeline", "endTime"),
-  v.forward(
-    v.check(
-      ({ startTime, endTime }) => startTime === undefined || endTime === undefined || startTime <= endTime,
-      "must not be after endTime",
-    ),
-    ["startTime"],
-  ),
+  inOrder("startTime", "endTime"),
 );
 
 export const listQuery = closedQuery({
