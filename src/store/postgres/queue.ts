@@ -1,7 +1,7 @@
 import type { DeliveryRef, DueDelivery } from "../../domain/delivery.ts";
 import { DomainError } from "../../domain/errors.ts";
 import type { Tier } from "../../domain/tenant.ts";
-import { limitsOf, type WebhookLimits } from "../../domain/webhook.ts";
+import { limitsOf, type WebhookLimits, type WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane, QueueDepth } from "../deliveries.ts";
 import type { CancelledRuns } from "./cancelled-runs.ts";
@@ -150,6 +150,23 @@ interface ClaimedRow
   readonly isCancelled: boolean | null;
 }
 
+/** What is to be delivered of the claimed rows of a webhook, longest due first. */
+function dueOf(webhook: WebhookRef, claimed: readonly ClaimedRow[]): DueDelivery[] {
+  // Each row carries a copy of them.
+  const sealedHeaders = claimed[0]?.sealedHeaders ?? null;
+  return claimed
+    .filter((row) => !row.isCancelled)
+    .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
+    .map(({ idTail, dueAt: _, label, isCancelled: _c, rateLimit, maxConcurrency, ...row }) => ({
+      ...row,
+      ...webhook,
+      sealedHeaders,
+      limits: limitsOf({ rateLimit, maxConcurrency }),
+      eventId: encodeEventId(row.eventSeq, idTail),
+      replayGroupId: label === null ? null : labelOf(label),
+    }));
+}
+
 /** What waits, and who owns it. */
 export function queueVerbs(
   { node }: Pick<Connection, "node">,
@@ -173,24 +190,7 @@ export function queueVerbs(
           if (error instanceof OutcomeUnknown) holdings.doubt(tenantKey);
           throw error;
         });
-        // Each row carries a copy of them.
-        const sealedHeaders = claimed[0]?.sealedHeaders ?? null;
-        const due = claimed
-          .filter((row) => !row.isCancelled)
-          .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
-          .map(({ idTail, dueAt: _, label, isCancelled: _c, rateLimit, maxConcurrency, ...row }): DueDelivery => {
-            const replayGroupId = label === null ? null : labelOf(label);
-            const limits = limitsOf({ rateLimit, maxConcurrency });
-            return {
-              ...row,
-              tenantKey,
-              webhookKey,
-              limits,
-              sealedHeaders,
-              eventId: encodeEventId(row.eventSeq, idTail),
-              replayGroupId,
-            };
-          });
+        const due = dueOf({ tenantKey, webhookKey }, claimed);
         holdings.take(due);
         const cancelled = claimed.filter((row) => row.isCancelled);
         if (cancelled.length > 0) {
