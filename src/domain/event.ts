@@ -35,6 +35,8 @@ export interface EventRecord {
   readonly lastDurationMs: number | null;
   /** Null also if it is held back (`order.ts`). */
   readonly nextAttemptAt: number | null;
+  /** Id of the event whose delivery it is held back by. It is read with the payload, and absent without that. */
+  readonly heldBackBy?: string;
   readonly replayGroupId: JsonText | null;
   /** It lies on a damaged page of the storage: there is no payload, and anything else that is lost appears as if it had none. */
   readonly unreadable?: true;

@@ -314,6 +314,12 @@ export const recordBody = v.pipe(
         ),
       ),
     ),
+    heldBackBy: v.optional(
+      v.pipe(
+        v.string(),
+        v.description("Id of the event whose delivery it waits for; absent with `payload=false` and `payload=start`."),
+      ),
+    ),
     errorCode,
     statusCode: v.pipe(
       v.nullable(v.pipe(v.number(), v.integer())),

@@ -22,13 +22,14 @@ export function recordPieces(
     errorReason: record.errorReason,
   });
   const isWaiting = record.state === "PENDING";
+  const isHeldBack = isWaiting && record.nextAttemptAt === null && !record.unreadable;
   const after = JSON.stringify({
     attempts: record.attempts,
     ...(record.attemptsForgotten > 0 && { attemptsForgotten: record.attemptsForgotten }),
     lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
     lastDurationMs: record.lastDurationMs,
     nextAttemptAt: isWaiting ? formatIsoOrNull(record.nextAttemptAt) : null,
-    ...(isWaiting && record.nextAttemptAt === null && !record.unreadable && { heldBack: true }),
+    ...(isHeldBack && { heldBack: true, heldBackBy: record.heldBackBy }),
     errorCode: record.errorCode,
     statusCode: record.statusCode,
     eventType: record.type,

@@ -48,15 +48,26 @@ test("one that is not answered holds back its key alone, and what waits for it s
   await hook.whenReceived(4);
   expect(namesAt(hook).filter((name) => name !== "x1")).toEqual(["y1", "y2", "y3"]);
   const [waiting] = (await account.get(`/v1/events/${ids.get("x2")}`)).body;
-  expect(waiting).toMatchObject({ state: "PENDING", heldBack: true, nextAttemptAt: null, orderingKey: "x" });
+  const by = ids.get("x1");
+  expect(waiting).toMatchObject({
+    state: "PENDING",
+    heldBack: true,
+    heldBackBy: by,
+    nextAttemptAt: null,
+    orderingKey: "x",
+  });
+  const { body: whole } = await account.get("/v1/events/state/PENDING");
+  expect(whole.events.map(({ heldBackBy }: { heldBackBy?: string }) => heldBackBy)).toEqual([by, by, undefined]);
   const { body: lean } = await account.get("/v1/events/state/PENDING?payload=false");
   expect(lean.events.map(({ heldBack = false }: { heldBack?: boolean }) => heldBack)).toEqual([true, true, false]);
+  expect(lean.events.some((record: object) => "heldBackBy" in record)).toBe(false);
   open();
   await hook.whenReceived(6);
   expect(namesAt(hook).filter((name) => name.startsWith("x"))).toEqual(["x1", "x2", "x3"]);
   const last = await outcome(account, ids.get("x3") ?? "");
   expect(last).toMatchObject({ state: "DELIVERED", orderingKey: "x" });
   expect(last).not.toHaveProperty("heldBack");
+  expect(last).not.toHaveProperty("heldBackBy");
 });
 
 test("each goes once the one before it has ended, after all its retries, delivered or not", async () => {

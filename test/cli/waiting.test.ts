@@ -19,6 +19,12 @@ test.each<[what: string, record: EventRow, holds: Partial<Holds>, words: string]
     "waits for its turn since 2026-03-01T11:59:44.999Z: earlier deliveries are unanswered, or a rate limit applies",
   ],
   ["is held back", due(null, { heldBack: true }), {}, "waits for an earlier event with the same ordering key"],
+  [
+    "is held back by one that is known",
+    due(null, { heldBack: true, heldBackBy: "evt_1" }),
+    {},
+    "waits for evt_1 with the same ordering key",
+  ],
   ["has a paused webhook", due("2026-03-01T11:00:00.000Z"), { pausedWebhooks: [url] }, "waits: the webhook is paused"],
   ["is paused", due("2026-03-01T11:00:00.000Z"), { isServerPaused: true }, "waits: the operator has paused deliveries"],
   [

@@ -17,6 +17,8 @@ export interface EventRow {
   readonly nextAttemptAt: string | null;
   /** It waits for an earlier delivery with the same ordering key. */
   readonly heldBack?: true;
+  /** Id of that delivery's event; absent in lists without payloads. */
+  readonly heldBackBy?: string;
   /** Absent when there was none, and in lists without payloads. */
   readonly orderingKey?: string;
   /** Null: the event has no type. */

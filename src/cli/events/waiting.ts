@@ -18,8 +18,9 @@ export interface Holds {
 const underWayMs = 15_000;
 
 /** Of a record that is `PENDING`. A time in the past is when it was due, not when an attempt will be made (rules, section 7). */
-export function waitWords({ heldBack, nextAttemptAt, targetWebhook }: EventRow, holds: Holds, now: number): string {
-  if (heldBack) return "waits for an earlier event with the same ordering key";
+export function waitWords(record: EventRow, holds: Holds, now: number): string {
+  const { heldBack, heldBackBy = "an earlier event", nextAttemptAt, targetWebhook } = record;
+  if (heldBack) return `waits for ${heldBackBy} with the same ordering key`;
   if (holds.isServerPaused) return "waits: the operator has paused deliveries";
   if (holds.isAccountSuspended) return "waits: the operator has suspended the account";
   if (holds.pausedWebhooks.includes(targetWebhook)) return "waits: the webhook is paused";

@@ -7,6 +7,7 @@ import type { Cursor } from "../cursor.ts";
 import { cursorInSteps } from "../steps.ts";
 import { type PayloadPart, payloadStart } from "../store.ts";
 import { bounded, readBounded } from "./bounded-read.ts";
+import { heldBack } from "./event-schema.ts";
 import { labelJoins, labelOf, wholeLabel } from "./labels.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool } from "./pool.ts";
@@ -19,24 +20,33 @@ const recordColumns = `webhook_key, attempts, attempts_forgotten, last_attempt_a
 
 /** A record, wherever it is: within one statement it is either in the queue or in history, never in both. */
 const recordText = `
-  select ${recordColumns}, 0::smallint as state, nullif(next_attempt_at, 0) as next_attempt_at from pending
+  select ${recordColumns}, 0::smallint as state, nullif(next_attempt_at, 0) as next_attempt_at,
+      case when owner = ${heldBack} then order_hash end as held_back_in from pending
     where tenant_key = $2::bigint and event_seq = place.event_seq and key = place.key
   union all
-  select ${recordColumns}, state, null from delivery
+  select ${recordColumns}, state, null, null from delivery
     where tenant_key = $2::bigint and event_seq = place.event_seq and key = place.key`;
 
 const payloadColumns: Readonly<Record<PayloadPart, string>> = {
-  whole: 'payload, ordering_key as "orderingKey", ',
+  whole: 'payload, ordering_key as "orderingKey", head.seq::float8 as "headSeq", head.id_tail as "headTail", ',
   start: `case when octet_length(payload) <= ${payloadStart.ofAtMost}
     then substring(payload from 1 for ${payloadStart.bytes}) end as payload, `,
   none: "",
 };
 
+/** The head of the line in which a record is held back. */
+const headJoin = `
+  left join lateral (
+    select seq, head_event.id_tail from pending head
+    join event head_event on head_event.seq = head.event_seq and head_event.tenant_key = head.tenant_key
+    where head.webhook_key = r.webhook_key and head.order_hash = r.held_back_in
+      and head.order_hash is not null and head.owner is distinct from ${heldBack} limit 1) head on true`;
+
 /** The limit keeps the planner from beginning with all the events of the tenant, as it would while there are few. */
 export const recordsText = (part: PayloadPart): string =>
   bounded(`
   select n::int as n, coalesce(octet_length(${wholeLabel}), 0)${part === "whole" ? " + octet_length(payload)" : ""} as size,
-    place.event_seq::float8 as "eventSeq", id_tail as "idTail", ${payloadColumns[part]}"payloadErased", url, state, attempts,
+    place.event_seq::float8 as "eventSeq", event.id_tail as "idTail", ${payloadColumns[part]}"payloadErased", url, state, attempts,
     attempts_forgotten as "attemptsForgotten", last_attempt_at::float8 as "lastAttemptAt",
     last_duration_ms as "lastDurationMs",
     next_attempt_at::float8 as "nextAttemptAt", error_reason as "errorReason", error_code as "errorCode",
@@ -46,7 +56,7 @@ export const recordsText = (part: PayloadPart): string =>
   cross join lateral (
     select id_tail, payload, octet_length(payload) = 0 as "payloadErased", type, ordering_key from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
   left join webhook on webhook.tenant_key = $2::bigint and webhook.key = r.webhook_key
-  ${labelJoins("$2::bigint", "r.replay_key")}
+  ${labelJoins("$2::bigint", "r.replay_key")}${part === "whole" ? headJoin : ""}
   where ($5::smallint is null or state = $5::smallint) and ($6::text is null or error_code = $6::text)`);
 
 const textsOfRecords: Readonly<Record<PayloadPart, string>> = {
@@ -61,6 +71,8 @@ interface RecordRow {
   payload?: Uint8Array | null;
   payloadErased: boolean;
   orderingKey?: string | null;
+  headSeq?: number | null;
+  headTail?: Uint8Array | null;
   url: string | null;
   state: number;
   attempts: number;
@@ -125,6 +137,7 @@ const toRecord = (row: RecordRow): EventRecord => ({
   lastAttemptAt: row.lastAttemptAt,
   lastDurationMs: row.lastDurationMs,
   nextAttemptAt: row.nextAttemptAt,
+  ...(row.headSeq && row.headTail && { heldBackBy: encodeEventId(row.headSeq, row.headTail) }),
   replayGroupId: row.label === null ? null : utf8.encode(row.label),
 });
 

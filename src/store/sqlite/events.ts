@@ -313,6 +313,7 @@ function toRecord(row: RecordRow): EventRecord {
     lastAttemptAt: row.lastAttemptAt,
     lastDurationMs: row.lastDurationMs,
     nextAttemptAt: row.nextAttemptAt,
+    ...(row.heldBackBy && { heldBackBy: row.heldBackBy }),
     replayGroupId: row.replayGroupId,
     ...(row.unreadable && { unreadable: true }),
   };

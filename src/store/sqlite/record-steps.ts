@@ -3,6 +3,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { JsonText } from "../../domain/event.ts";
 import type { FailureCode } from "../../domain/failure.ts";
+import { encodeEventId } from "../../lib/id.ts";
 import { bytesBeside, type Step } from "../steps.ts";
 import { type PayloadPart, payloadStart } from "../store.ts";
 import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
@@ -35,6 +36,8 @@ export interface RecordRow {
   statusCode: number | null;
   type: string | null;
   orderingKey?: string | null;
+  /** Id of the event whose delivery it is held back by; null unless payloads are read, too. */
+  heldBackBy?: string | null;
   replayGroupId: JsonText | null;
   /** 1: a part of it, at least the payload, is on a damaged page; `idTail` is zeros when it is lost, too. */
   unreadable?: 1 | null;
@@ -81,6 +84,16 @@ const shortRecordsSql = (payload: PayloadPart) => `
          d.key
   from json_each(?1) as list cross join delivery d on d.key = list.value and d.tenant_key = ?3 ${recordJoins}`;
 
+/** The head of the line in which a record is held back. By itself, so that damage to the head is none to the record. */
+const headSql = `
+  select head.event_seq as eventSeq, event.id_tail as idTail from delivery d
+  join delivery head on head.webhook_key = d.webhook_key and head.order_hash = d.order_hash
+    and head.state = 0 and head.order_hash is not null and head.next_attempt_at is not null
+  join event on event.seq = head.event_seq
+  where d.key = ?1`;
+
+type Head = Pick<RecordRow, "eventSeq" | "idTail">;
+
 const sqlsOf = (payload: PayloadPart) => ({ one: recordSql(payload), many: shortRecordsSql(payload) });
 const recordSqls: Readonly<Record<PayloadPart, ReturnType<typeof sqlsOf>>> = {
   whole: sqlsOf("whole"),
@@ -107,7 +120,7 @@ const columnsOfDelivery = {
 
 /** The row, without its payload if that has changed. Every row has the same columns in the same order, as `packStep` needs. */
 function withWholePayload(
-  { payload = null, checksum = null, orderingKey = null, unreadable = null, ...row }: RecordRow,
+  { payload = null, checksum = null, orderingKey = null, heldBackBy = null, unreadable = null, ...row }: RecordRow,
   part: PayloadPart,
 ): RecordRow {
   const isDamaged = part === "whole" && payload !== null && !isWhole(payload, checksum);
@@ -128,6 +141,7 @@ function withWholePayload(
     statusCode: row.statusCode,
     type: row.type,
     orderingKey,
+    heldBackBy,
     replayGroupId: row.replayGroupId,
     unreadable: isDamaged ? 1 : unreadable,
   };
@@ -188,6 +202,11 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
       ),
     );
 
+  const headBefore = (key: number): string | null => {
+    const head = unlessDamaged(() => db.$client.query<Head, [number]>(headSql).get(key));
+    return head ? encodeEventId(head.eventSeq, head.idTail) : null;
+  };
+
   function readOne(sqlOfOne: string, tenantKey: number, place: RecordPlace): RecordRow | null {
     const whole = unlessDamaged(() =>
       db.$client.query<RecordRow, [number, number]>(sqlOfOne).get(place.key, tenantKey),
@@ -212,7 +231,8 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
       const row = isLong ? readOne(one, tenantKey, place) : (asFound as RecordRow);
       if (row === null || (state !== null && row.state !== state)) continue;
       if (errorCode !== null && row.errorCode !== errorCode) continue;
-      rows.push(withWholePayload(row, payload));
+      const isHeldBack = payload === "whole" && row.state === t.statePending && row.nextAttemptAt === null;
+      rows.push(withWholePayload(isHeldBack ? { ...row, heldBackBy: headBefore(place.key) } : row, payload));
       size += bytesBeside + (row.payload?.length ?? 0) + (row.replayGroupId?.length ?? 0);
       if (size >= bytes) return { rows, taken: n + 1 };
     }

@@ -169,6 +169,7 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
         /Scan using delivery_2026_11_tenant_key_event_seq_key_state_webhook_key_idx on delivery_2026_11 .*\n +Index Cond: \(\(tenant_key = \$2\) AND \(event_seq = \S+\) AND \(key = \S+\)\)/,
       );
       expect(plan).toMatch(/event_2026_11_pkey .*\n +Index Cond: \(\(seq = \S+\) AND \(tenant_key = \$2\)\)/);
+      expect(plan.includes("Scan using pending_head_of_line on pending head")).toBe(payload === "whole");
       expect(plan).not.toMatch(growing);
     }
   });

@@ -30,7 +30,7 @@ export function RecordCard({
   /** If so, each card offers the command that the page's head offers only for the first one. */
   isOneOfSome: boolean;
 }) {
-  const { targetWebhook, state, replayGroupId, attemptsForgotten = 0 } = record;
+  const { targetWebhook, state, replayGroupId, attemptsForgotten = 0, heldBackBy: before } = record;
   const id = useId();
   const registered = webhooks?.map(({ url }) => url);
   const webhook = webhooks?.find(({ url }) => url === targetWebhook);
@@ -90,7 +90,10 @@ export function RecordCard({
         <Next at={record.nextAttemptAt} isPaused={webhook?.state === "paused"} />
       )}
       {record.heldBack && (
-        <p class="record-next">Held back until the delivery before it, with the same ordering key, has ended</p>
+        <p class="record-next">
+          Held back until {before ? <a href={`/events/${before}`}>the delivery before it</a> : "the delivery before it"}
+          , with the same ordering key, has ended
+        </p>
       )}
     </section>
   );

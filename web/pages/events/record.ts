@@ -137,7 +137,7 @@ export const finishedOf = (news: News) => ({
 export function afterAttempt(record: ListedRecord, attempt: Attempted): ListedRecord {
   if (attempt.number <= record.attempts) return record;
   const { targetWebhook, number: attempts, startedAt: lastAttemptAt, durationMs: lastDurationMs } = attempt;
-  const { heldBack: _, ...sent } = record;
+  const { heldBack: _, heldBackBy: _by, ...sent } = record;
   const counted = { ...sent, targetWebhook, attempts, lastAttemptAt, lastDurationMs };
   if (attempt.nextAttemptAt === null) return counted;
   return {
@@ -155,7 +155,7 @@ export function afterRun(record: ListedRecord, finished: Finished): ListedRecord
   if (finished.attempts < record.attempts) return record;
   const { targetWebhook, state, errorReason, errorCode, statusCode, attempts, replayGroupId } = finished;
   const why = { errorReason, errorCode, statusCode };
-  const { heldBack: _, ...sent } = record;
+  const { heldBack: _, heldBackBy: _by, ...sent } = record;
   return { ...sent, ...why, targetWebhook, state, attempts, replayGroupId, nextAttemptAt: null };
 }
 
