@@ -432,7 +432,8 @@ export interface ReplayVerbs {
 export interface MaintenanceVerbs {
   /**
    * Removes about `limit` idempotency keys, ended sessions, login addresses, retired keys and audit entries that have
-   * outlived their use; true while there may be more. Tables that are damaged are skipped.
+   * outlived their use; true while there may be more. Tables that are damaged are skipped. What was erased since the last call
+   * is removed from a backend's log, too, if it has one that would keep it.
    */
   prune(now: number, limit: number): Promise<boolean>;
   /**

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { waitForLocks } from "./pragma.ts";
 import type { Reader } from "./reader.ts";
 
 /**
@@ -15,6 +16,11 @@ import type { Reader } from "./reader.ts";
 export interface Checkpointer {
   /** To be called between batches. */
   look(): void;
+  /**
+   * Empties the log: on a server at rest it would have for days what was erased from the file. Waits for nobody.
+   * @returns false while a reader holds it, or a writer adds much
+   */
+  empty(): Promise<boolean>;
 }
 
 /**
@@ -91,7 +97,28 @@ export function createCheckpointer(
     }
   }
 
+  function truncate(): void {
+    // This thread would wait for readers otherwise, and requests with it.
+    client.run("pragma busy_timeout = 0");
+    try {
+      client.run("pragma wal_checkpoint(truncate)");
+    } finally {
+      waitForLocks(client);
+    }
+  }
+
   return {
+    async empty() {
+      if (tryTo(() => measure.get()).left > mostCopiedHere && !isUnderWay) await copyElsewhere();
+      const { log, left } = tryTo(() => measure.get());
+      if (log === 0) return true;
+      if (left > mostCopiedHere || client.inTransaction) return false;
+      tryTo(() => {
+        truncate();
+        return null;
+      });
+      return tryTo(() => measure.get()).log === 0;
+    },
     look() {
       const now = clock.monotonicMs();
       if (now < lookAt) return;

@@ -38,9 +38,16 @@ const tenantTables = [
   "tenant_usage",
 ] as const;
 
+interface MaintenanceDeps {
+  checkpoints: Checkpoints;
+  /** Absent where another program is in charge of the log. @returns false if it could not be done now */
+  emptyLog?: () => Promise<boolean>;
+  masterKey?: MasterKeyCheck;
+}
+
 export function maintenanceVerbs(
   { client, writer, reader, filing, reportDamage }: Connection,
-  { checkpoints, masterKey }: { checkpoints: Checkpoints; masterKey?: MasterKeyCheck },
+  { checkpoints, emptyLog, masterKey }: MaintenanceDeps,
 ): Omit<MaintenanceVerbs, "forgetWebhooks"> & Pick<TenantVerbs, "eraseDeleted"> {
   const nextDeleted = client.prepare<{ key: number }, [string]>(
     `select key from tenant where deleted_at is not null and key not in (select value from json_each(?1))
@@ -131,6 +138,9 @@ export function maintenanceVerbs(
   const freePages = () =>
     client.query<{ free: number }, []>("select freelist_count as free from pragma_freelist_count").get()?.free ?? 0;
 
+  /** The log has what was erased, until it is written over or emptied. */
+  let isErasedInLog = false;
+
   let closing: Promise<void> | null = null;
 
   async function end(): Promise<void> {
@@ -170,6 +180,7 @@ export function maintenanceVerbs(
     },
 
     async prune(now, limit) {
+      if (isErasedInLog && emptyLog) isErasedInLog = !(await emptyLog());
       const found = outlived.filter((one) => hasAny(one, now));
       if (found.length === 0) return false;
       const removed = await writeAroundDamage(
@@ -181,15 +192,17 @@ export function maintenanceVerbs(
       return removed.flat().some((changes) => changes >= limit);
     },
 
-    reclaim: (bytes) =>
-      writer.submit<boolean>(() => {
+    reclaim(bytes) {
+      isErasedInLog = true;
+      return writer.submit<boolean>(() => {
         const before = freePages();
         if (before === 0) return false;
         client.run(`pragma incremental_vacuum(${Math.ceil(bytes / pageBytes)})`);
         const after = freePages();
         // A database without auto_vacuum keeps its free pages: asking again would never come to an end.
         return after > 0 && after < before;
-      }),
+      });
+    },
 
     probe: () => writer.submit<void>(() => (masterKey && !masterKey.holds() ? refuse(masterKeyUseless()) : undefined)),
 

@@ -119,12 +119,9 @@ export function openSqliteStore({
   const reader = secondThread
     ? createReader(join(dataDir, databaseFile), startThread)
     : createSameThreadReader(client, queries);
-  const log =
-    checkpoints === "external"
-      ? createLogWatch(client, warn)
-      : canCheckpointElsewhere(client)
-        ? createCheckpointer(client, reader, onFailure)
-        : null;
+  const checkpointer =
+    checkpoints === "own" && canCheckpointElsewhere(client) ? createCheckpointer(client, reader, onFailure) : null;
+  const log = checkpoints === "external" ? createLogWatch(client, warn) : checkpointer;
   const reportDamage = createDamageReport(warn);
   const changes = createChangeFeed(onDefect);
   const writer = createWriter({
@@ -191,7 +188,11 @@ export function openSqliteStore({
     ...inboxVerbs(connection),
     ...auditVerbs(connection),
     ...mailVerbs(connection),
-    ...maintenanceVerbs(connection, { checkpoints, ...(masterKey && { masterKey }) }),
+    ...maintenanceVerbs(connection, {
+      checkpoints,
+      ...(checkpointer && { emptyLog: checkpointer.empty }),
+      ...(masterKey && { masterKey }),
+    }),
     ...webhookUseVerbs(connection),
     ...retentionVerbs(connection, failures),
     ...sealingVerbs(connection),

@@ -1,10 +1,11 @@
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Store } from "../../../src/store/store.ts";
 import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { newTenant, refusalOf } from "../../support/store-factory.ts";
+import { latestKey, newTenant, refusalOf, untyped } from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
@@ -25,6 +26,43 @@ test("maintenance with nothing to do writes nothing, so the disk of a server at 
   expect(await store.eraseDeleted(100)).toBe(false);
   expect(await store.prune(Date.now(), 100)).toBe(false);
   expect(commits).toBe(before);
+});
+
+describe("what an erased account has sent", () => {
+  const text = "walrus-marzipan-11";
+
+  /** Erases the only account, which has sent one event. */
+  async function erase() {
+    const { store, path } = await sqlite.store();
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    const events = [untyped(new TextEncoder().encode(JSON.stringify({ text })))];
+    await store.acceptEvents({ tenantKey: tenant.key, apiKeyId: await latestKey(store, tenant.key), events });
+    await store.deleteTenant(tenant.key, 1);
+    while (await store.eraseDeleted(100));
+    while (await store.reclaim(100_000));
+    const isLeft = () => [path, `${path}-wal`].some((file) => readFileSync(file).includes(text));
+    expect(isLeft()).toBe(true);
+    return { store, path, isLeft };
+  }
+
+  test("is gone from the database and its log after the next clean-up", async () => {
+    const { store, isLeft } = await erase();
+    await store.prune(Date.now(), 100);
+    expect(isLeft()).toBe(false);
+  });
+
+  test("stays in the log while a reader from outside holds that, and no longer", async () => {
+    const { store, path, isLeft } = await erase();
+    const holding = new Database(path, { readonly: true });
+    holding.run("begin");
+    holding.query("select 1 from event").get();
+    await store.prune(Date.now(), 100);
+    expect(isLeft()).toBe(true);
+    holding.run("commit");
+    holding.close();
+    await store.prune(Date.now(), 100);
+    expect(isLeft()).toBe(false);
+  });
 });
 
 /** Damages a table and its indexes beneath an open store, which then reads them anew: another connection has written. */
