@@ -22,7 +22,10 @@ export function summarize(findings: readonly Finding[]): Summary {
   if (byKey.some(isBad)) return { verdict: "not_genuine", text: "The signature does not verify" };
   if (byKey.some(isGood)) {
     return bySecret.some(isBad)
-      ? { verdict: "partly", text: "The Ed25519 signature verifies, but the one made with the secret does not" }
+      ? {
+          verdict: "partly",
+          text: "The Ed25519 signature verifies; the one made with the secret does not: has it been replaced since?",
+        }
       : { verdict: "genuine", text: "The signature verifies" };
   }
   if (bySecret.some(isBad)) return { verdict: "not_genuine", text: "The signature does not verify" };
