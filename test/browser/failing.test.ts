@@ -28,7 +28,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await account.ingestAll([...orders(6), ...refunds(2), { event_type: "payment.failed" }]);
     await seeText(page, /^1 of 2 webhooks delivers\. Shop has failed since \d\d:\d\d\.$/);
     const shop = page.getByRole("region", { name: "Shop" });
-    await shop.getByText(/^8 of 9 failed since \d\d:\d\d, 1 waits for a retry$/).waitFor();
+    await shop.getByText(/^8 of 9 failed, down since \d\d:\d\d, 1 waits for a retry$/).waitFor();
     const causes = shop.getByRole("listitem");
     expect(await causes.count()).toBe(2);
     await causes.nth(0).getByText("no such route").waitFor();
@@ -114,7 +114,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     answers.set("/audit", ({ event_type }) => new Response("no", { status: event_type === "refund" ? 400 : 204 }));
     await account.ingestAll([...refunds(1), ...orders(201)]);
     const shop = page.getByRole("region", { name: "Shop" });
-    await shop.getByText(/^202 of 202 failed since /).waitFor();
+    await shop.getByText(/^202 of 202 failed, down since /).waitFor();
     await shop.getByText("and 99 more answers").waitFor();
     expect(await countOf(account, shop.getByRole("link", { name: "See 202 events with HTTP 400" }))).toBe(202);
     await page.getByRole("region", { name: "Audit" }).getByText("1 of 202 failed").waitFor();

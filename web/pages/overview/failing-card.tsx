@@ -114,7 +114,7 @@ function typesFact(causes: readonly Cause[]): Facts {
 const shortOf = ({ code, status }: Cause): string =>
   explainFailure({ errorCode: code, statusCode: status }, "Failed").short;
 
-/** "9 of 9 failed since 08:41", where each number leads to a list of that many. */
+/** "9 of 9 failed, down since 08:41", where each number leads to a list of that many: some may have failed before that. */
 function Share({ failing, line, from }: { failing: Failing; line: WebhookLine | undefined; from: string }) {
   const { id, waiting, failed, downSince } = failing;
   const all = line?.all ?? null;
@@ -137,8 +137,7 @@ function Share({ failing, line, from }: { failing: Failing; line: WebhookLine | 
       {isOver(failing) ? "No failures left" : failed === 0 && (waiting === 0 ? "Nothing delivered" : retried(waiting))}
       {downSince !== null && (
         <span class="nowrap" title={exactTimeWithZone(downSince)}>
-          {" "}
-          since {since(downSince, now.value)}
+          {failed > 0 && ", down"} since {since(downSince, now.value)}
         </span>
       )}
       {failed > 0 && waiting > 0 && `, ${retried(waiting)}`}
