@@ -13,7 +13,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { fill, masterKey, rowsOf, useFolders, vault } from "../support/filled-folder.ts";
 import { describeWithPostgres, usePostgres } from "../support/postgres.ts";
 import { readAll } from "../support/read-all.ts";
-import { newTenant } from "../support/store-factory.ts";
+import { bytes, latestKey, newTenant, untyped } from "../support/store-factory.ts";
 
 const newFolder = useFolders();
 
@@ -201,6 +201,33 @@ describeWithPostgres("a move", () => {
     await expect(moveToPostgres({ ...options(dataDir, url), masterKey: other })).rejects.toThrow(
       /master key is not the one/,
     );
+  });
+
+  test("from PostgreSQL brings an account that has had no event yet, and counts its first ones", async () => {
+    const url = await postgres.migrated();
+    const there = await openThere(url);
+    const quiet = await there.store.createTenant(newTenant({ urls: ["https://a.example/hook"] }), 1);
+    await there.store.close();
+    const dataDir = newFolder();
+    // Also one that is killed just before its end.
+    await expect(moveToSqlite(failing(dataDir, url, 100))).rejects.toThrow("killed");
+    expect(await moveToSqlite(options(dataDir, url))).toMatchObject({ miscounted: [] });
+    // Before any server has started on it.
+    const client = new Database(join(dataDir, databaseFile), { readonly: true });
+    expect(client.query("select tenant_key as key, events from tenant_usage").all()).toEqual([
+      { key: quiet.key, events: 0 },
+    ]);
+    client.close(true);
+
+    const { store } = openSqliteStore({ dataDir, clock: systemClock, vault });
+    const events = [untyped(bytes("{}")), untyped(bytes("{}"))];
+    await store.acceptEvents({ tenantKey: quiet.key, apiKeyId: await latestKey(store, quiet.key), events });
+    const { records, total } = await store.page({ tenantKey: quiet.key, page: 0, size: 10 });
+    expect([total, (await readAll(records)).length]).toEqual([2, 2]);
+    expect(await store.usage(quiet.key, systemClock.now())).toEqual({ eventsThisMonth: 2 });
+    expect(await store.storedEvents()).toBe(2);
+    expect((await store.queueDepth()).pending).toBe(2);
+    await store.close();
   });
 
   test("shows an account there as it was here", async () => {

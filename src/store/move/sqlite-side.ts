@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { StartupError } from "../../domain/errors.ts";
 import { checksumOf as payloadChecksum } from "../sqlite/damage.ts";
 import { lookInto } from "../sqlite/look.ts";
+import { addMissingCounters } from "../sqlite/missing-counters.ts";
 import { readMoveMark, writeMoveMark } from "../sqlite/move-mark.ts";
 import { keepTemporaryFilesIn } from "../sqlite/open.ts";
 import { checksumOf } from "./checksum.ts";
@@ -215,6 +216,8 @@ export function createSqliteTarget(
     async markArrived() {
       client.transaction(() => {
         for (const table of ["move_progress", "move_index", "move_mark"]) client.run(`drop table ${table}`);
+        // Not earlier: until here, a move that is continued compares the tables with those of the source.
+        addMissingCounters(client);
       })();
       client.run("pragma wal_checkpoint(truncate)");
     },

@@ -12,6 +12,7 @@ import { clearLogTail } from "./log-tail.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
 import { isEarlier, migrate, migrations, type Standing, standingOf } from "./migrations.ts";
+import { addMissingCounters } from "./missing-counters.ts";
 import { begunByEarlier, heedMoveMark, readMoveMark } from "./move-mark.ts";
 import { applyPragma, type Checkpoints, leaveLogAlone, type Pragma, usesLog, waitForLocks } from "./pragma.ts";
 import { findDamage } from "./start-check.ts";
@@ -117,10 +118,9 @@ export function openDatabase({
     if (maxPageCount !== undefined) client.run(`pragma max_page_count = ${maxPageCount}`);
     const damage = findDamage(client, warn ?? (() => {}));
     if (damage !== null) throw damaged(path, damage);
+    const mark = forMove ? readMoveMark(client) : null;
     if (!forMove) heedMoveMark(client, path);
-    else if (readMoveMark(client)?.role === "arriving" && standingOf(client).schema < migrations.length) {
-      throw begunByEarlier(path);
-    }
+    else if (mark?.role === "arriving" && standingOf(client).schema < migrations.length) throw begunByEarlier(path);
     const masterKey = vault && createMasterKeyCheck(client, vault);
     masterKey?.verify();
     if (watch) keepTemporaryFilesIn(client, dataDir);
@@ -129,6 +129,8 @@ export function openDatabase({
     if (migrate(client, migrations, watch)) {
       masterKey?.remember();
       noteProgram(client);
+      // A move compares what it has copied with its source, so neither changes until it has ended.
+      if (mark === null) addMissingCounters(client);
     }
   } catch (error) {
     client.close();

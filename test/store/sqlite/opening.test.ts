@@ -1,10 +1,13 @@
-import type { Database } from "bun:sqlite";
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { migrations } from "../../../src/store/sqlite/migrations.ts";
 import { databaseFile, openDatabase } from "../../../src/store/sqlite/open.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
+import { bytes, newTenant, settlementOf, untyped } from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
@@ -50,6 +53,50 @@ describe("opening", () => {
 
   test("a folder that is not there is refused with what to do", () => {
     expect(() => openDatabase({ dataDir: join(sqlite.emptyDir(), "none") })).toThrow(/cannot be opened.*Try: /);
+  });
+
+  test("counts the records of an account that came without counters, and leaves those of others alone", async () => {
+    const clock = createFakeClock();
+    const dataDir = sqlite.emptyDir();
+    const open = () => openSqliteStore({ dataDir, clock }).store;
+    const store = open();
+    const made = newTenant({ urls: ["https://a.example/hook", "https://b.example/hook"] });
+    const { key: tenantKey } = await store.createTenant(made, clock.now());
+    const accept = (events: number) =>
+      store.acceptEvents({
+        ...{ tenantKey, apiKeyId: made.apiKey.id, roomFor: () => 100 },
+        events: Array.from({ length: events }, () => untyped(bytes("{}"))),
+      });
+    await accept(3);
+    clock.advance(40 * 86_400_000);
+    const { deliveries } = await accept(2);
+    for (const [i, outcome] of (["delivered", "failed", "delivered"] as const).entries()) {
+      const delivery = deliveries[i];
+      if (delivery) await store.settle(settlementOf(delivery, outcome, clock.now()));
+    }
+    const other = newTenant();
+    await store.createTenant(other, clock.now());
+    const gone = await store.createTenant(newTenant(), clock.now());
+    await store.deleteTenant(gone.key, clock.now());
+    // As a kill leaves it: its latest records are in no list yet.
+    const left = sqlite.emptyDir();
+    cpSync(dataDir, left, { recursive: true });
+    await store.close();
+
+    const path = join(left, databaseFile);
+    const edited = new Database(path, { readwrite: true });
+    const usage = (client: Database) => client.query("select * from tenant_usage order by tenant_key").all();
+    const before = usage(edited);
+    edited.run(`delete from tenant_usage where tenant_key in (${tenantKey}, ${gone.key})`);
+    edited.run("update tenant_usage set skipped = 7");
+    edited.close(true);
+    openDatabase({ dataDir: left }).close(true);
+    const looking = new Database(path, { readonly: true });
+    const [counted, ...others] = before;
+    expect(before).toHaveLength(3);
+    expect(counted).toMatchObject({ events_in_month: 2, events: 5, pending: 7, delivered: 2, failed: 1, skipped: 0 });
+    expect(usage(looking)).toEqual([counted, { ...(others[0] as object), skipped: 7 }]);
+    looking.close(true);
   });
 
   test("what is no database is refused and left as it is", () => {
