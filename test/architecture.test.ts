@@ -94,6 +94,14 @@ describe("imports point one way", () => {
     expect(typesAndImportsOf(file).filter((path) => path.startsWith("store/sqlite/"))).toEqual([]);
   });
 
+  // Otherwise one with an open statement lives on, and as the process ends its log is written into the file, wherever that is
+  // by then.
+  test("connections to SQLite databases are closed by force", () => {
+    const gently = /\b(client|connection|reading|writing|checkpointing)\??\.close\(\)/;
+    const closing = files.filter((file) => /^store\/(sqlite|move|backup)\//.test(file));
+    expect(closing.filter((file) => gently.test(readFileSync(join(src, file), "utf8")))).toEqual([]);
+  });
+
   test.each(everywhereBut(/^data-dir(-copy)?\.ts$/, /^cli\//))("%s does not know who keeps the secrets", (file) => {
     expect(typesAndImportsOf(file)).not.toContain("data-dir.ts");
   });

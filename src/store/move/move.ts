@@ -95,7 +95,7 @@ export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null
         const tables = await tablesOf(client, pool);
         return await copyStore({ ...options, tables, source, target, sampled: source, searched: target });
       } finally {
-        client.close();
+        client.close(true);
       }
     } finally {
       await pool.close();
@@ -138,7 +138,7 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
         const tables = await tablesOf(client, pool);
         return await copyStore({ ...options, tables, source, target, sampled: target, searched: source });
       } finally {
-        client.close();
+        client.close(true);
       }
     } finally {
       await Promise.all([streams.close(), pool.close()]);

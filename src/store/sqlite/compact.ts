@@ -97,7 +97,7 @@ function settle(path: string): { used: number; shrinks: boolean } {
     );
     return { used: pages?.used ?? 0, shrinks: pages?.mode === incremental };
   } finally {
-    client.close();
+    client.close(true);
   }
 }
 
@@ -121,7 +121,7 @@ function check(path: string): void {
       );
     }
   } finally {
-    client.close();
+    client.close(true);
   }
 }
 

@@ -36,7 +36,7 @@ export function copyDatabase(from: string, to: string, { shrinks = false } = {})
       if (shrinks) client.run("pragma auto_vacuum = incremental");
       client.run("vacuum into ?1", [part]);
     } finally {
-      client.close();
+      client.close(true);
     }
     syncFile(part);
     renameSync(part, to);

@@ -25,7 +25,7 @@ export function examineDatabase(dataDir: string): Examination {
       backend: `SQLite ${sqliteVersion(client)}`,
     };
   } finally {
-    client.close();
+    client.close(true);
   }
 }
 

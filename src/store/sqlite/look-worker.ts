@@ -22,7 +22,7 @@ function check(dataDir: string): PagesCheck {
   } catch (error) {
     found = { kind: isDamage(error) ? "damaged" : "failed", fault: messageOf(error) };
   } finally {
-    client.close();
+    client.close(true);
   }
   // If a server was started in the meantime, it may have changed the file that was assumed not to change.
   const isStill = !existsSync(`${realpathSync(join(dataDir, databaseFile))}-wal`);

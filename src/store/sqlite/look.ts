@@ -64,7 +64,7 @@ export function lookInto<T>(dataDir: string, look: (client: Database, path: stri
       : "run the command as the user that runs the server, and check that the disk answers";
     throw new StartupError(`The database ${path} cannot be read (${messageOf(error)}). Try: ${remedy}.`);
   } finally {
-    client?.close();
+    client?.close(true);
   }
 }
 
@@ -78,7 +78,7 @@ export function opensWith(dataDir: string, masterKey: Uint8Array): boolean {
     if (error instanceof StartupError) return false;
     throw error;
   } finally {
-    client.close();
+    client.close(true);
   }
 }
 
@@ -92,7 +92,7 @@ export function movedTo(dataDir: string): string | null {
   } catch {
     return null;
   } finally {
-    client?.close();
+    client?.close(true);
   }
 }
 

@@ -133,7 +133,7 @@ export function openDatabase({
       if (mark === null) addMissingCounters(client);
     }
   } catch (error) {
-    client.close();
+    client.close(true);
     throw isDiskFull(error) ? fullDisk(path) : damageInWords(path, error);
   }
   return client;

@@ -44,8 +44,8 @@ function openForCheckpoints(databasePath: string): Database {
 }
 
 function close(): void {
-  opened?.reading.close();
-  opened?.checkpointing?.close();
+  opened?.reading.close(true);
+  opened?.checkpointing?.close(true);
   opened = null;
   process.exit();
 }

@@ -77,7 +77,7 @@ function resealAll({ dataDir, from, to, contexts, outliving, onProgress }: Rotat
     return { resealed, damaged };
   } finally {
     // This undoes whatever was not committed.
-    client.close();
+    client.close(true);
   }
 }
 
@@ -111,6 +111,6 @@ export function sealingOf(dataDir: string, masterKey: Uint8Array): SealingOf {
     const check = createMasterKeyCheck(client, createVault(masterKey));
     return check.holds() ? { isSealed: true, isUnderWay: formerKeyIn(check.kept()) !== null } : nothing;
   } finally {
-    client.close();
+    client.close(true);
   }
 }

@@ -136,7 +136,7 @@ export function isOfThisSchema(dataDir: string): boolean {
     const { schema, statements } = standingOf(client);
     return schema === migrations.length && statements === 0;
   } finally {
-    client.close();
+    client.close(true);
   }
 }
 
