@@ -19,7 +19,7 @@ import type { ReplayVerbs, Requeued } from "../store.ts";
 import { isStorageDamaged } from "../unless-damaged.ts";
 import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
-import { damagedEvent, readOrRefuse } from "./damage.ts";
+import { damagedEvent, readOrRefuse, unlessDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createLines } from "./lines.ts";
@@ -97,6 +97,10 @@ export function replayVerbs(
        where phase in ('waiting', 'queueing', 'queued') and kind <> 'single' and tenant.operator_suspended_at is null
        group by tenant_key)
      order by queued + skipped, key limit 1`,
+  );
+  const left = client.prepare<{ key: number }, []>(
+    `select key from replay where phase in ('waiting', 'queueing', 'queued') and phase = 'queued'
+       and delivered + failed + superseded >= queued`,
   );
   const eventAt = client.prepare<{ tenantKey: number; idTail: Uint8Array }, [number]>(
     "select tenant_key as tenantKey, id_tail as idTail from event where seq = ?1",
@@ -228,6 +232,23 @@ export function replayVerbs(
     payloadErased: contentOf.get(seq)?.payloadErased === 1,
   });
 
+  let hasCompletedLeft = false;
+
+  /**
+   * Completes replays whose runs have all ended, but that nobody completed. Here, whatever ends a run completes its replay,
+   * too; only a move from PostgreSQL brings such replays, so one look is enough.
+   */
+  async function completeLeft(): Promise<void> {
+    if (hasCompletedLeft) return;
+    const found = unlessDamaged(() => left.all()) ?? [];
+    if (found.length > 0) {
+      await writer.submit<void>((tx) => {
+        for (const { key } of found) ledger.completeIfEnded(key, tx.now);
+      });
+    }
+    hasCompletedLeft = true;
+  }
+
   /** @param turn receives the replay whose turn it is, before anything can fail */
   const queueBatch = ({ limit, passOver }: ReplayStep, turn: { key: number | null }) =>
     writer.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
@@ -349,6 +370,7 @@ export function replayVerbs(
 
     // A damaged event fails its batch: then the events go one by one, and the one that fails by itself is skipped.
     async queueReplayBatch(limit) {
+      await completeLeft();
       let step: ReplayStep = { limit, passOver: null };
       const first = await readOrRefuse(
         () => reportDamage("The list of replays"),

@@ -267,6 +267,23 @@ export function replaysContract(backend: StoreBackend): void {
         expect(records.map(({ attempts }) => attempts)).toEqual(records.map(() => 2));
       });
 
+      test("whose runs have all ended, but that nobody has completed, is completed by the next to queue", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        await world.event(tenant, "failed");
+        const left = await world.startReplay(tenant, "all");
+        await world.queueAll();
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "delivered");
+        const next = await world.startReplay(tenant, "all");
+        // As servers on PostgreSQL leave it that are killed between the two; a move brings it to SQLite.
+        await world.edit(`update replay set phase = 'queued', completed_at = null where id = '${left.id}'`);
+        await world.reopen();
+        world.clock.advance(1_000);
+        expect(await world.queueAll()).toMatchObject([{ id: next.id, queued: 1 }]);
+        expect(await world.replay(tenant, left.id)).toMatchObject({
+          ...{ status: "completed", delivered: 1, completedAt: world.clock.now() },
+        });
+      });
+
       test("waits for the earlier ones of its account; accounts take turns", async () => {
         const [one, two] = [await world.tenant({ urls: [a] }), await world.tenant({ urls: [a] })];
         for (const tenant of [one, two]) for (let i = 0; i < 4; i++) await world.event(tenant, "delivered");
