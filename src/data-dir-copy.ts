@@ -42,7 +42,9 @@ export function secretsBetween(before: readonly SecretFile[], after: readonly Se
  */
 export function secretsIn(folder: string, isKeyElsewhere: boolean): SecretFile[] {
   const path = resolve(folder);
-  const wanted = secretFiles.filter((name) => !(isKeyElsewhere && keyFiles.includes(name)));
+  // The next key comes first: when it takes the other one's place in the middle of this, it is read under its own name or that.
+  const inOrder = [nextMasterKeyFile, ...secretFiles.filter((name) => name !== nextMasterKeyFile)];
+  const wanted = inOrder.filter((name) => !(isKeyElsewhere && keyFiles.includes(name)));
   return wanted.flatMap((name) => {
     const text = readIfThere(join(path, name));
     if (text !== null) return [{ name, contents: Buffer.from(text) }];

@@ -1,5 +1,8 @@
 import { expect, test } from "bun:test";
-import { secretsBetween } from "../src/data-dir-copy.ts";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { secretsBetween, secretsIn } from "../src/data-dir-copy.ts";
 import { asOthersHave, deriveSecret, movingSecrets, outlivingSecrets, sharedSecretsFrom } from "../src/secrets.ts";
 
 const [first, second] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
@@ -62,3 +65,23 @@ test.each([
     "session-secret": "s",
   });
 });
+
+// A pipe that gives the key shows when the key is read: whoever opens it to write waits for that.
+test.skipIf(process.platform === "win32")(
+  "a key that takes the old one's place between two reads is in the backup",
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), "postrider-secrets-"));
+    try {
+      writeFileSync(join(folder, "master-key.next"), "new");
+      Bun.spawnSync(["mkfifo", "master-key"], { cwd: folder });
+      const before = [file("master-key", "old"), file("master-key.next", "new")];
+      // The old key was read just before the new one was given its name.
+      Bun.spawn(["sh", "-c", "exec 3> master-key; rm master-key.next; printf old >&3"], { cwd: folder });
+      expect(named(secretsBetween(before, secretsIn(folder, false)))).toEqual({
+        ...{ "master-key": "old", "master-key.next": "new" },
+      });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
