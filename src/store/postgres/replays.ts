@@ -195,7 +195,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
         [tenantKey],
       );
       const listed = await pool.read<{ key: number }>(
-        `select key::float8 as key from replay where tenant_key = $1::bigint order by key desc limit $2::int offset $3::int`,
+        `select key::float8 as key from replay where tenant_key = $1::bigint order by key desc limit $2::int offset $3::bigint`,
         [tenantKey, limit, offset],
       );
       const list = cursorInSteps(

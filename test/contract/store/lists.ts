@@ -109,6 +109,13 @@ export function listsContract(backend: StoreBackend): void {
       expect([shown.isWellFormed(), label.startsWith(isCut ? shown.slice(0, -1) : shown)]).toEqual([true, true]);
     });
 
+    test("replays far behind the last one are an empty page", async () => {
+      const tenant = await world.tenant();
+      await world.startReplay(tenant, "all");
+      const { replays, total } = await world.store.replays(tenant.key, { offset: 999_999_999_999 * 1000, limit: 1000 });
+      expect([await readAll(replays), total]).toEqual([[], 1]);
+    });
+
     test("a long label is kept once for an account, however many replays carry it", async () => {
       const [one, two] = [await world.tenant(), await world.tenant()];
       const label = "x".repeat(60_000);
