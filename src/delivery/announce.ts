@@ -4,7 +4,7 @@ import type { ReplayRef } from "../domain/replay.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { traceIdOf } from "../domain/trace-context.ts";
 import type { Metrics } from "../http/metrics.ts";
-import { ingestedAtMs } from "../lib/id.ts";
+import { ingestedAtMs, ingestedAtOf } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log, LogFields } from "../lib/log.ts";
 import type { StatRecorder } from "../maintenance/stat-recorder.ts";
@@ -28,11 +28,14 @@ export interface AnnounceDeps {
  */
 export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplayedRunEnded }: AnnounceDeps) {
   return {
-    accepted(tenant: Pick<Tenant, "key" | "id">, { eventIds, ingestedAt, failed }: AcceptedEvents): void {
+    accepted(tenant: Pick<Tenant, "key" | "id">, { eventIds, failed }: AcceptedEvents): void {
       metrics.eventsAccepted(eventIds.length);
       stats.accepted(tenant.key, { events: eventIds.length, failed });
       for (const eventId of eventIds) {
-        hub.publish(tenant.id, "event.accepted", () => ({ eventId, ingestionTimestamp: formatIso(ingestedAt) }));
+        hub.publish(tenant.id, "event.accepted", () => ({
+          eventId,
+          ingestionTimestamp: formatIso(ingestedAtOf(eventId)),
+        }));
       }
       if (log.enabled("debug")) {
         for (const eventId of eventIds) log.write("debug", "event.accepted", { eventId, tenantId: tenant.id });

@@ -97,6 +97,9 @@ export function parseEventId(text: string): { seq: number; tail: Uint8Array } | 
   return { seq: ms * perMs + ((versionAndN >> 4) & (perMs - 1)), tail };
 }
 
+/** The ingestion time that an event id carries; 0 for a text that is none. */
+export const ingestedAtOf = (eventId: string): number => ingestedAtMs(parseEventId(eventId)?.seq ?? 0);
+
 /** The value of each ASCII character in the alphabet; -1 for those outside. */
 const values = new Int8Array(128).fill(-1);
 for (let value = 0; value < crockford.length; value++) values[crockford.charCodeAt(value)] = value;

@@ -270,8 +270,6 @@ export interface AcceptedEvents {
   readonly eventIds: readonly string[];
   /** True when the idempotency key had been used before: nothing was stored, and the ids are those of the first time. */
   readonly repeated: boolean;
-  /** When the first event was ingested. */
-  readonly ingestedAt: number;
   /** The deliveries that the caller owns, in order; empty when `repeated`. */
   readonly deliveries: readonly DueDelivery[];
   /** The webhooks with unowned deliveries that can be claimed; empty when `repeated`. */

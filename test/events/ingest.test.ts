@@ -21,7 +21,7 @@ function setUp() {
           asked.push({
             request,
             answer: (given = {}) =>
-              resolve({ eventIds, repeated: false, ingestedAt: 0, deliveries: [], unowned: [], failed: [], ...given }),
+              resolve({ eventIds, repeated: false, deliveries: [], unowned: [], failed: [], ...given }),
             fail: () => reject(new Error("the store")),
           });
         }),

@@ -5,6 +5,7 @@ import {
   encodeEventId,
   firstSeqAt,
   ingestedAtMs,
+  ingestedAtOf,
   newApiKey,
   newId,
   newTenantId,
@@ -126,6 +127,7 @@ describe("an event id", () => {
         const withVariant = tail.with(0, 0x80 | ((tail[0] ?? 0) & 0x3f));
         const id = encodeEventId(seq, tail);
         expect(parseEventId(id)).toEqual({ seq, tail: withVariant });
+        expect(ingestedAtOf(id)).toBe(ingestedAtMs(seq));
         expect(encodeEventId(seq, withVariant)).toBe(id);
       }),
     );

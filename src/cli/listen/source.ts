@@ -1,4 +1,4 @@
-import { ingestedAtMs, parseEventId } from "../../lib/id.ts";
+import { ingestedAtOf, parseEventId } from "../../lib/id.ts";
 import type { History, HistoryRecord } from "./history.ts";
 import type { Kind, Start } from "./options.ts";
 import { createRecent, type Recent } from "./recent.ts";
@@ -76,7 +76,7 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
   const waiting: Waiting[] = [];
   // What is waiting may turn up in the history first.
   const neededSince = () => waiting[0]?.atMs ?? Number.POSITIVE_INFINITY;
-  const accepted = createRecent({ keepMs: unannouncedMs, neededSince, startMs: ingestedAt(start.afterId) });
+  const accepted = createRecent({ keepMs: unannouncedMs, neededSince, startMs: ingestedAtOf(start.afterId) });
   const finished = createRecent({ keepMs: unannouncedMs + attemptOverlapMs, neededSince, startMs: start.fromMs });
   const replayed = createRecent({ keepMs: replayOverlapMs, neededSince, startMs: start.fromMs });
   /** How far before what has been seen the history has to be re-read; null: there is no gap. */
@@ -148,8 +148,8 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
   async function* missedItems(withEnds: boolean, overlap: number): AsyncGenerator<Waiting> {
     const newest = await history.newestId();
     if (newest === null) return;
-    const untilMs = ingestedAt(newest);
-    const acceptedFromMs = Math.max(ingestedAt(start.afterId), accepted.throughMs - overlap);
+    const untilMs = ingestedAtOf(newest);
+    const acceptedFromMs = Math.max(ingestedAtOf(start.afterId), accepted.throughMs - overlap);
     const finishedFromMs = Math.max(start.fromMs, finished.throughMs - overlap - attemptOverlapMs);
     const replayedFromMs = Math.max(start.fromMs, replayed.throughMs - overlap - attemptOverlapMs);
     // What ends while this is read is the stream's to tell. If that has another gap, the next reading goes back to here. Ends
@@ -236,14 +236,9 @@ const acceptedItem = (eventId: string): Waiting => ({
   eventId,
   webhook: null,
   key: eventId,
-  atMs: ingestedAt(eventId),
+  atMs: ingestedAtOf(eventId),
 });
 
 /** An event may end several times: once per webhook, and once more for each replay. */
 const keyOf = (eventId: string, targetWebhook: string, attempts: number) => `${eventId} ${attempts} ${targetWebhook}`;
 const keyOfRecord = ({ eventId, targetWebhook, attempts }: HistoryRecord) => keyOf(eventId, targetWebhook, attempts);
-
-function ingestedAt(eventId: string): number {
-  const event = parseEventId(eventId);
-  return event === null ? 0 : ingestedAtMs(event.seq);
-}

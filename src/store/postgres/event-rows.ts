@@ -6,7 +6,7 @@ import type { Tenant } from "../../domain/tenant.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { TraceContext } from "../../domain/trace-context.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
-import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
+import { encodeEventId, randomTail } from "../../lib/id.ts";
 import { orderHashFor } from "../order-hash.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
@@ -140,8 +140,7 @@ export function planEvents(
     records > room && !paused ? [refOf(key)] : [],
   );
   const failed = ended.filter(({ state }) => state === "FAILED").map(({ webhookKey }) => webhookKey);
-  const ingestedAt = ingestedAtMs(events[0]?.seq ?? 0);
-  const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed };
+  const accepted = { eventIds, repeated: false, deliveries, unowned, failed };
   return { tenantKey: tenant.key, events, pending, ended, groups: [...described.values()], accepted };
 }
 
@@ -159,11 +158,9 @@ export function disowned(accepted: AcceptedEvents): AcceptedEvents {
 
 /** The answer to a request that was accepted before. */
 export function repeatedAnswer(eventIds: readonly string[]): AcceptedEvents {
-  const id = parseEventId(eventIds[0] ?? "");
   return {
     eventIds,
     repeated: true,
-    ingestedAt: id ? ingestedAtMs(id.seq) : 0,
     deliveries: [],
     unowned: [],
     failed: [],

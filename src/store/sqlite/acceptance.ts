@@ -7,7 +7,7 @@ import { join } from "../../domain/order.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { countEvent, countOwnEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
-import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
+import { encodeEventId, ingestedAtMs, randomTail } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import { orderHashFor } from "../order-hash.ts";
 import { type AcceptedEvents, type AcceptRequest, type EventVerbs, heavyEvents } from "../store.ts";
@@ -87,11 +87,9 @@ export function acceptanceVerbs(
     const eventIds: string[] = [];
     const deliveries: DueDelivery[] = [];
     const failed: (number | null)[] = [];
-    let firstSeq: number | null = null;
     for (const [i, { payload, type, orderingKey = null }] of events.entries()) {
       const records = recordsOfEach[i] ?? [];
       const eventSeq = tx.nextEventSeq();
-      firstSeq ??= eventSeq;
       const tail = randomTail();
       const eventId = encodeEventId(eventSeq, tail);
       eventIds.push(eventId);
@@ -150,7 +148,7 @@ export function acceptanceVerbs(
       use.recordAdded(held, webhook);
       if (records > room && !webhook.paused) unowned.push(refOf(tenant, webhook));
     }
-    return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries, unowned, failed };
+    return { eventIds, repeated: false, deliveries, unowned, failed };
   }
 
   function remembered(tenantKey: number, key: string): EarlierAnswer | null {
@@ -202,8 +200,7 @@ export function acceptanceVerbs(
           if (acceptance.kind === "refused") return refuse(acceptance.error);
           if (acceptance.kind === "repeated") {
             const { eventIds } = acceptance;
-            const ingestedAt = ingestedAtOf(eventIds);
-            return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: [] };
+            return { eventIds, repeated: true, deliveries: [], unowned: [], failed: [] };
           }
           const accepted = store(tx, held, request, acceptance.records);
           // Owned from now on, even while the outcome of the commit is in doubt: a claim may already see the rows.
@@ -218,10 +215,4 @@ export function acceptanceVerbs(
       );
     },
   };
-}
-
-/** The ingestion time that the first of these ids carries. */
-function ingestedAtOf([first = ""]: readonly string[]): number {
-  const id = parseEventId(first);
-  return id ? ingestedAtMs(id.seq) : 0;
 }

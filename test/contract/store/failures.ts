@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import { lineOf } from "../../../src/domain/failure-groups.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
+import { ingestedAtOf } from "../../../src/lib/id.ts";
 import type { FailureGroup, FailureQuery } from "../../../src/store/failures.ts";
 import { typeHashOf } from "../../../src/store/type-hash.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
@@ -170,7 +171,7 @@ export function failuresContract(backend: StoreBackend): void {
       for (const type of types) {
         const accepted = await world.acceptOwned(tenant, { events: [{ payload: bytes("{}"), type }] });
         eventIds.push(...accepted.eventIds);
-        times.push(accepted.ingestedAt);
+        times.push(...accepted.eventIds.map(ingestedAtOf));
         world.clock.advance(1_000);
         for (const delivery of accepted.deliveries) await world.settle(delivery, "failed");
       }

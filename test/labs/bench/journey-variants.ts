@@ -1,5 +1,5 @@
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
-import { encodeEventId, ingestedAtMs, nextEventSeq, randomTail } from "../../../src/lib/id.ts";
+import { encodeEventId, nextEventSeq, randomTail } from "../../../src/lib/id.ts";
 import type { AcceptedEvents, AcceptRequest, Store } from "../../../src/store/store.ts";
 
 /** Postrider with stages of an event taken out: verbs of its store do nothing and answer as if they had done it. */
@@ -83,7 +83,6 @@ function createIds(): () => EventName {
 const acceptedAs = (events: readonly EventName[], deliveries: readonly DueDelivery[]): AcceptedEvents => ({
   eventIds: events.map(({ eventId }) => eventId),
   repeated: false,
-  ingestedAt: ingestedAtMs(events[0]?.eventSeq ?? 0),
   deliveries,
   unowned: [],
   failed: [],

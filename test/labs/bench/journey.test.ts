@@ -44,7 +44,7 @@ test("a store that stores nothing hands out each event once, under a name of its
   const store = {
     async acceptEvents() {
       stored += 1;
-      return { eventIds, repeated: false, ingestedAt: 1, deliveries: [sample], unowned: [], failed: [] };
+      return { eventIds, repeated: false, deliveries: [sample], unowned: [], failed: [] };
     },
   } as Partial<Store> as Store;
   const { acceptEvents } = variants["no-storing"].replacing(store);

@@ -1,4 +1,4 @@
-import { ingestedAtMs, parseEventId } from "../../../lib/id.ts";
+import { ingestedAtOf } from "../../../lib/id.ts";
 import { formatIso } from "../../../lib/iso-time.ts";
 import type { Random } from "../../../lib/random.ts";
 import type { Account, Api } from "../rig/account.ts";
@@ -98,7 +98,7 @@ export function createReplayDriver(
   /** The events that a replay has to deliver. */
   function selectionOf({ range }: Asked, { selected }: ReplayBody, eventIds: readonly string[]): readonly string[] {
     if (range === null) return eventIds.slice(0, selected);
-    return eventIds.filter((eventId) => timeOf(eventId) >= range.from && timeOf(eventId) <= range.to);
+    return eventIds.filter((eventId) => ingestedAtOf(eventId) >= range.from && ingestedAtOf(eventId) <= range.to);
   }
 
   function auditOne(replay: Asked, body: ReplayBody, eventIds: readonly string[]): void {
@@ -168,8 +168,6 @@ export function createReplayDriver(
   };
 }
 
-const timeOf = (eventId: string): number => ingestedAtMs(parseEventId(eventId)?.seq ?? 0);
-
 /** Ingestion time of the event at a given fraction of the list. */
 const timeAt = (eventIds: readonly string[], share: number): number =>
-  timeOf(eventIds[Math.floor((eventIds.length - 1) * share)] ?? "");
+  ingestedAtOf(eventIds[Math.floor((eventIds.length - 1) * share)] ?? "");
