@@ -108,7 +108,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       async ({ tenant, params }) => {
         const records = await store.records(tenant.key, params.id);
         if (!records) throw noSuchEvent();
-        return listReply(recordList(records, tenant.id));
+        return listReply(recordList(records, tenant.id), { ifEmpty: noSuchEvent });
       },
     ),
 
@@ -139,7 +139,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         const found = await store.attempts(tenant.key, params.id, { offset: page * size, limit: size });
         if (!found) throw noSuchEvent();
         const list = { before: "[", entries: found.attempts, write: writeJson(toAttemptBody), after: "]" };
-        return listReply(list, { [totalCount]: String(found.total) });
+        return listReply(list, { headers: { [totalCount]: String(found.total) } });
       },
     ),
 

@@ -1,3 +1,4 @@
+import type { DomainError } from "../domain/errors.ts";
 import type { Cursor } from "../store/cursor.ts";
 import { answerStepBytes, type Chunks, chunkBytes, smallAnswerBytes } from "./answers.ts";
 import type { Reply } from "./endpoint.ts";
@@ -26,10 +27,20 @@ export const writeJson =
   <Entry>(toBody: (entry: Entry) => unknown) =>
   (entry: Entry) => [JSON.stringify(toBody(entry))];
 
+export interface ListReplyOptions {
+  headers?: Record<string, string>;
+  /** Thrown instead of an answer with an empty list. */
+  ifEmpty?: () => DomainError;
+}
+
 /** Answers with a list: whole when it is small, which a single entry need not be; otherwise a step at a time as it is taken. */
-export async function listReply<Entry>(list: JsonList<Entry>, headers?: Record<string, string>): Promise<Reply> {
+export async function listReply<Entry>(
+  list: JsonList<Entry>,
+  { headers, ifEmpty }: ListReplyOptions = {},
+): Promise<Reply> {
   const { before, entries, write, after } = list;
   const first = await entries.next(smallAnswerBytes);
+  if (ifEmpty && first.length === 0) throw ifEmpty();
   const reply = { status: 200, ...(headers && { headers }) };
   const written = first.map(write);
   const size = written.flat().reduce((sum, piece) => sum + piece.length, 0);

@@ -53,3 +53,42 @@ export function cursorInSteps<Key, Row, Entry>(
     },
   };
 }
+
+/** A list, and how many entries it had when it was fixed. */
+export interface FixedList<Entry> {
+  readonly entries: Cursor<Entry>;
+  readonly length: number;
+}
+
+/** Each time but the first, something was replaced in the few ms before. */
+const mostFixings = 3;
+
+/**
+ * A list whose entries may be replaced by others between the read that fixes which they are and the one that reads them. If it
+ * ends with its first step and lacks an entry, it is fixed again, so that the new ones are in it. Empty when nothing is left.
+ *
+ * @param fix null: there is no such list
+ */
+export async function completeList<Entry>(fix: () => Promise<FixedList<Entry> | null>): Promise<Cursor<Entry> | null> {
+  const first = await fix();
+  if (!first) return null;
+  let { entries, length } = first;
+  let isBegun = false;
+
+  return {
+    async next(bytes) {
+      let step = await entries.next(bytes);
+      for (let fixings = 1; !isBegun && entries.ended && step.length < length && fixings < mostFixings; fixings++) {
+        const again = await fix();
+        if (!again) break;
+        ({ entries, length } = again);
+        step = await entries.next(bytes);
+      }
+      isBegun = true;
+      return step;
+    },
+    get ended() {
+      return entries.ended;
+    },
+  };
+}

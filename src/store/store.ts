@@ -326,7 +326,10 @@ export interface EventVerbs {
   acceptOwnEvent(request: OwnEventRequest): Promise<AcceptedEvents | null>;
   /** Records by event, newest first; those of one event in the order of the webhooks. */
   page(query: PageQuery): Promise<RecordPage>;
-  /** All records of one event of this tenant, in the order of the webhooks; null when it has no such event. */
+  /**
+   * All records of one event of this tenant, in the order of the webhooks, also those that a replay puts in the place of others
+   * before the first step is read; null when it has no such event. None when it is erased meanwhile.
+   */
   records(tenantKey: number, eventId: string): Promise<Cursor<EventRecord> | null>;
   /** Key of the tenant that owns the event; null when no tenant does, or not any more. */
   eventOwner(eventId: string): Promise<number | null>;

@@ -6,6 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
 import { searchRecords } from "../search.ts";
+import { completeList } from "../steps.ts";
 import type { EventVerbs, PageQuery, PreviewedDelivery, RecordPage } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
@@ -103,12 +104,13 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
       return { records: recordsAt(pool, places, { tenantKey, state, errorCode, payload }), ...counts };
     },
 
-    async records(tenantKey, eventId) {
-      const found = await keysOf(recordKeysText, tenantKey, eventId);
-      if (!found || found.keys.length === 0) return null;
-      const places = found.keys.map((key) => ({ eventSeq: found.eventSeq, key }));
-      return recordsAt(pool, places, { tenantKey, payload: "whole" });
-    },
+    records: (tenantKey, eventId) =>
+      completeList(async () => {
+        const found = await keysOf(recordKeysText, tenantKey, eventId);
+        if (!found || found.keys.length === 0) return null;
+        const places = found.keys.map((key) => ({ eventSeq: found.eventSeq, key }));
+        return { entries: recordsAt(pool, places, { tenantKey, payload: "whole" }), length: places.length };
+      }),
 
     async eventOwner(eventId) {
       const id = parseEventId(eventId);

@@ -16,6 +16,7 @@ import { type FailureReads, hoursOf, reportFailures } from "../failure-report.ts
 import type { FailureVerbs } from "../failures.ts";
 import { walkedRows } from "../page-span.ts";
 import { type SearchOptions, type SearchResult, type SeqRange, searchRecords } from "../search.ts";
+import { completeList } from "../steps.ts";
 import type { EventVerbs, PageQuery } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
@@ -167,21 +168,23 @@ export function eventVerbs(
       }),
 
     records: (tenantKey, eventId) =>
-      readOrRefuse(eventDamaged(eventId), async () => {
-        const eventSeq = ownSeq(tenantKey, eventId);
-        if (eventSeq === null) return null;
-        await filing.whenFiled(tenantKey);
-        const keys = db
-          .select({ key: t.delivery.key, eventSeq: t.delivery.eventSeq })
-          .from(t.delivery)
-          .where(and(listedOf(tenantKey), eq(t.delivery.eventSeq, eventSeq)))
-          .orderBy(asc(t.delivery.key))
-          .all();
-        const all = recordList(keys, true, { tenantKey, payload: "whole", state: null, errorCode: null });
-        // The very id that was asked for, in case its tail is lost.
-        const toOwn = (row: RecordRow) => ({ ...toRecord(row), eventId });
-        return keys.length === 0 ? null : cursorOver(connection, all, toOwn);
-      }),
+      completeList(() =>
+        readOrRefuse(eventDamaged(eventId), async () => {
+          const eventSeq = ownSeq(tenantKey, eventId);
+          if (eventSeq === null) return null;
+          await filing.whenFiled(tenantKey);
+          const keys = db
+            .select({ key: t.delivery.key, eventSeq: t.delivery.eventSeq })
+            .from(t.delivery)
+            .where(and(listedOf(tenantKey), eq(t.delivery.eventSeq, eventSeq)))
+            .orderBy(asc(t.delivery.key))
+            .all();
+          const all = recordList(keys, true, { tenantKey, payload: "whole", state: null, errorCode: null });
+          // The very id that was asked for, in case its tail is lost.
+          const toOwn = (row: RecordRow) => ({ ...toRecord(row), eventId });
+          return keys.length === 0 ? null : { entries: cursorOver(connection, all, toOwn), length: keys.length };
+        }),
+      ),
 
     async eventOwner(eventId) {
       const found = await readOrRefuse(eventDamaged(eventId), () => findEvent(eventId));

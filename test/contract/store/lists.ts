@@ -5,6 +5,7 @@ import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, newInboxDelivery, newReplay, type World } from "../../support/store-factory.ts";
 
 const hook = "https://a.example/hook";
+const other = "https://b.example/hook";
 const textOf = (json: Uint8Array | null) =>
   JSON.parse(new TextDecoder("utf-8", { ignoreBOM: true }).decode(json ?? bytes("null")));
 
@@ -60,6 +61,26 @@ export function listsContract(backend: StoreBackend): void {
       await world.store.deleteTenant(tenant.key, 1);
       while (await world.store.eraseDeleted(1_000));
       expect(await records.next(1)).toEqual([]);
+    });
+
+    test("the records of one event are complete, although a replay has put others in their place meanwhile", async () => {
+      const tenant = await world.tenant();
+      const id = await world.event(tenant);
+      const asked = [await world.store.records(tenant.key, id), await world.store.records(tenant.key, id)];
+      await world.setUrls(tenant, hook, other);
+      await world.replayEvent(tenant, id);
+      const read = async (list: (typeof asked)[0], step: number) =>
+        list && (await readAll(list, step)).map(({ state, targetWebhook }) => `${state} ${targetWebhook}`);
+      const both = [`PENDING ${hook}`, `PENDING ${other}`];
+      expect([await read(asked[0] ?? null, 1), await read(asked[1] ?? null, 2 ** 20)]).toEqual([both, both]);
+    });
+
+    test("the records of an event that is erased meanwhile are none", async () => {
+      const tenant = await world.tenant({ urls: [hook] });
+      const list = await world.store.records(tenant.key, await world.event(tenant));
+      await world.store.deleteTenant(tenant.key, 1);
+      while (await world.store.eraseDeleted(1_000));
+      expect(list && (await readAll(list))).toEqual([]);
     });
 
     test("attempts come in pages, the oldest first, with how many there are", async () => {
