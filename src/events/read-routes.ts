@@ -33,7 +33,7 @@ const maxBuckets = 1000;
 const defaultBuckets = 60;
 
 export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
-  async function list(tenant: Tenant, query: m.ListQuery): Promise<Reply> {
+  async function list({ tenant, raw }: { tenant: Tenant; raw: Request }, query: m.ListQuery): Promise<Reply> {
     const { size, state, webhook, type, q, code, status, replay, from, to, payload } = query;
     // Keeps the offset a number that the store can count to; that far past the last page, all pages are alike.
     const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
@@ -49,7 +49,9 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
     };
     const part = ({ true: "whole", false: "none", start: "start" } as const)[payload];
     const search = q !== undefined && { text: q };
-    const found = await store.page({ tenantKey: tenant.key, page, size, ...filters, ...search, payload: part });
+    const isAbandoned = () => raw.signal.aborted;
+    const asked = { tenantKey: tenant.key, page, size, ...filters, ...search, payload: part, isAbandoned };
+    const found = await store.page(asked);
     const shown = { isFiltered: isFiltered(filters) || q !== undefined, payload: part };
     return listReply(pageList(found, tenant.id, shown));
   }
@@ -68,7 +70,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
           400: invalidRequest("size must be at most 1000."),
         },
       },
-      ({ tenant, query }) => list(tenant, query),
+      (request) => list(request, request.query),
     ),
 
     endpoint(
@@ -85,7 +87,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
           400: invalidRequest("state must be DELIVERED, FAILED, PENDING or SKIPPED."),
         },
       },
-      ({ tenant, params, query }) => list(tenant, { ...query, ...params }),
+      (request) => list(request, { ...request.query, ...request.params }),
     ),
 
     endpoint(

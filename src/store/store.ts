@@ -297,6 +297,8 @@ export interface PageQuery extends RecordFilters {
   readonly text?: string;
   /** How much of the records' payloads is read. @default whole */
   readonly payload?: PayloadPart;
+  /** Asked of a query that had to wait for its turn: true when the client is gone, so nothing is to be read. */
+  readonly isAbandoned?: (() => boolean) | undefined;
 }
 
 export interface RecordPage {
@@ -324,7 +326,10 @@ export interface EventVerbs {
    * against no quota. Null when no webhook subscribes, the store may not grow or the account is gone; nothing is stored then.
    */
   acceptOwnEvent(request: OwnEventRequest): Promise<AcceptedEvents | null>;
-  /** Records by event, newest first; those of one event in the order of the webhooks. */
+  /**
+   * Records by event, newest first; those of one event in the order of the webhooks.
+   * @throws unavailable when too many wait for their turn
+   */
   page(query: PageQuery): Promise<RecordPage>;
   /**
    * All records of one event of this tenant, in the order of the webhooks, also those that a replay puts in the place of others

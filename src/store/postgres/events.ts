@@ -1,3 +1,4 @@
+import { requestAbandoned } from "../../domain/errors.ts";
 import { filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { payloadErased } from "../../domain/retention.ts";
 import { type Tenant, tierInForce } from "../../domain/tenant.ts";
@@ -25,8 +26,11 @@ const shallowRows = 2_000;
  * do.
  */
 const pagesAtATime = 2;
-/** Beyond this, those who asked for most are refused. */
-const mostWaiting = 100;
+/**
+ * Beyond this, those who asked for most are refused. Among ten million events a page takes a second, so that the last one is
+ * answered after 15 s: after 30 s of silence its connection is cut.
+ */
+const mostWaiting = 30;
 
 /** The rest of the id tells which of the events with this number it is. */
 export const ownersText = `select event.tenant_key::float8 as "tenantKey", id_tail as "idTail" from event
@@ -89,7 +93,10 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
     const find = () => pool.snapshot((tx) => pageIn(tx, query, clock));
     if (!isFiltered(query) && query.text === undefined && (query.page + 1) * query.size <= shallowRows) return find();
     try {
-      return await pages.run([String(query.tenantKey)], find);
+      return await pages.run([String(query.tenantKey)], async () => {
+        if (query.isAbandoned?.()) throw requestAbandoned();
+        return find();
+      });
     } catch (error) {
       if (error instanceof QueueFull) throw storageUnavailable("passing");
       throw error;

@@ -1,6 +1,6 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
 import { type Attempt, deliveryStates } from "../../domain/delivery.ts";
-import { unavailable } from "../../domain/errors.ts";
+import { requestAbandoned, unavailable } from "../../domain/errors.ts";
 import { type EventRecord, filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { codeOfAttempt } from "../../domain/failure.ts";
 import { cutLabel } from "../../domain/replay.ts";
@@ -32,8 +32,11 @@ import { cursorOver, type StepList } from "./step-cursor.ts";
 /** Up to this far from either end, a page takes under 3 ms on the event loop; pages further in go to the reader. */
 const shallowRows = 2_000;
 
-/** Searches that wait for each other; beyond that, those who have asked for the most are refused. */
-const mostWaiting = 100;
+/**
+ * Searches that wait for each other; beyond that, those who have asked for the most are refused. A search takes half a second
+ * at most, so that the last one is answered after 15 s: after 30 s of silence its connection is cut.
+ */
+const mostWaiting = 30;
 
 const utf8 = new TextDecoder();
 
@@ -47,9 +50,15 @@ export function eventVerbs(
   const searches = createFairQueue({ slots: 1, maxWaiting: mostWaiting });
 
   /** Runs one search at a time: between its slices the reader serves other requests. */
-  async function search(tenantKey: number, options: SearchOptions<RecordPlace>): Promise<SearchResult<RecordPlace>> {
+  async function search(
+    { tenantKey, isAbandoned }: PageQuery,
+    options: SearchOptions<RecordPlace>,
+  ): Promise<SearchResult<RecordPlace>> {
     try {
-      return await searches.run([String(tenantKey)], () => searchRecords(options));
+      return await searches.run([String(tenantKey)], async () => {
+        if (isAbandoned?.()) throw requestAbandoned();
+        return searchRecords(options);
+      });
     } catch (error) {
       if (error instanceof QueueFull) throw tooManySearches();
       throw error;
@@ -128,7 +137,7 @@ export function eventVerbs(
         }
         const { text } = query;
         if (text !== undefined) {
-          const { places, ...searched } = await search(tenantKey, {
+          const { places, ...searched } = await search(query, {
             ...{ text, offset, limit: query.size, range: filter, clock },
             look: (needle, range) => reader.run("searchSlice", { filter: within(filter, range), needle }),
           });

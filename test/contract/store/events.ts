@@ -3,7 +3,7 @@ import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { FailureCode } from "../../../src/domain/failure.ts";
 import { readAll } from "../../support/read-all.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { answerHead, bytes, createWorld, type World } from "../../support/store-factory.ts";
+import { answerHead, bytes, createWorld, refusalOf, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
@@ -167,6 +167,28 @@ export function eventsContract(backend: StoreBackend): void {
         const all = await world.page(tenant, { text: '{"n":', payload: "none" });
         expect(all).toMatchObject({ total: 40, totalIsExact: true, searchedTo: null });
         expect(all.records.map(({ eventId }) => eventId)).toEqual(eventIds.toReversed().flatMap((id) => [id, id]));
+      });
+
+      test("only as many searches wait as can be answered before their clients' connections are cut", async () => {
+        const tenant = await world.tenant();
+        await world.accept(tenant);
+        const outcomes = await Promise.all(
+          Array.from({ length: 60 }, () => refusalOf(world.page(tenant, { text: "x" }))),
+        );
+        const refused = outcomes.filter((outcome) => outcome !== "fulfilled");
+        expect(new Set(refused)).toEqual(new Set(["unavailable storage_unavailable"]));
+        // Each takes half a second at most, and a connection is cut after 30 s.
+        expect(outcomes.length - refused.length).toBeLessThan(40);
+      });
+
+      test("passes over a search that nobody waits for any more when its turn comes", async () => {
+        const tenant = await world.tenant();
+        let asked = 0;
+        const abandoned = { text: "x", isAbandoned: () => ++asked > 0 };
+        const searches = [{ text: "x" }, { text: "x" }, abandoned, { text: "x" }];
+        const outcomes = await Promise.all(searches.map((search) => refusalOf(world.page(tenant, search))));
+        expect(outcomes).toEqual(["fulfilled", "fulfilled", "invalid request_abandoned", "fulfilled"]);
+        expect(asked).toBe(1);
       });
 
       test("leaves out what has another code by the time at which it is read", async () => {
