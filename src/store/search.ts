@@ -10,7 +10,7 @@ import { encodeEventId, ingestedAtMs, parseEventId } from "../lib/id.ts";
 const mostEvents = 200_000;
 const mostMs = 500;
 
-/** Records that are looked at in one go: takes some milliseconds. */
+/** Records that are looked at in one go: takes some milliseconds. A single event may have more. */
 export const sliceRecords = 500;
 
 /** The payloads that are: 500 of the largest would be 100 MB. The event that reaches it is the last of its slice. */
@@ -59,8 +59,8 @@ export interface SearchOptions<Place> {
   readonly offset: number;
   readonly limit: number;
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** Looks at the newest records of a range. */
-  look(needle: Needle, range: SeqRange): Promise<Slice<Place>>;
+  /** Looks at the newest records of a range, this many at most. No event, if the newest one has as many. */
+  look(needle: Needle, range: SeqRange, records: number): Promise<Slice<Place>>;
 }
 
 export interface SearchResult<Place> {
@@ -72,7 +72,10 @@ export interface SearchResult<Place> {
   readonly searchedTo: number | null;
 }
 
-/** Stops as soon as the page is full and one more record is found; the request for the next page searches on. */
+/**
+ * Stops as soon as the page is full and one more record is found; the request for the next page searches on. Never within the
+ * last millisecond of its range, which holds 2,048 events at most: a search of what is left would look at the same again.
+ */
 export async function searchRecords<Place extends { readonly eventSeq: number }>(
   options: SearchOptions<Place>,
 ): Promise<SearchResult<Place>> {
@@ -85,30 +88,49 @@ export async function searchRecords<Place extends { readonly eventSeq: number }>
     searchedTo: nextSeq === null ? null : ingestedAtMs(nextSeq),
   });
 
+  /** A slice that no whole event fits in grows. */
+  async function lookAt(slice: SeqRange): Promise<Slice<Place>> {
+    for (let records = sliceRecords; ; records *= 2) {
+      const looked = await look(needle, slice, records);
+      if (looked.events > 0 || looked.nextSeq === null) return looked;
+    }
+  }
+
   const deadline = clock.monotonicMs() + mostMs;
   const found: Place[] = [];
   // A whole id is found wherever it lies, and first. Payloads of other events may name it.
   const seq = parseEventId(needle.idPart ?? "")?.seq;
   if (seq !== undefined && seq >= (range.fromSeq ?? 0) && seq <= (range.toSeq ?? seq)) {
-    found.push(...(await look(needle, { fromSeq: seq, toSeq: seq })).found);
+    found.push(...(await lookAt({ fromSeq: seq, toSeq: seq })).found);
   }
 
+  const lastMs = ingestedAtMs(range.toSeq ?? Number.POSITIVE_INFINITY);
   let toSeq = range.toSeq;
   for (let events = 0; ; ) {
-    const slice = await look(needle, { fromSeq: range.fromSeq, toSeq });
+    const slice = await lookAt({ fromSeq: range.fromSeq, toSeq });
     found.push(...slice.found.filter(({ eventSeq }) => eventSeq !== seq));
     events += slice.events;
     const isEnough = found.length > offset + limit || events >= mostEvents || clock.monotonicMs() >= deadline;
-    if (slice.nextSeq === null || isEnough) return page(found, slice.nextSeq);
+    if (slice.nextSeq === null || (isEnough && ingestedAtMs(slice.nextSeq) < lastMs)) return page(found, slice.nextSeq);
     toSeq = slice.nextSeq;
   }
 }
 
-/** A slice ends with a whole event: the last event of a full slice is left to the next slice. */
+export interface WholeEvents<Place> {
+  readonly whole: readonly Place[];
+  /** The event that was left to the next slice. */
+  readonly nextSeq: number | null;
+}
+
+/**
+ * A slice ends with a whole event: the last event of a full slice is left to the next slice.
+ * @param records how many it may have
+ */
 export function wholeEvents<Place extends { readonly eventSeq: number }>(
   places: readonly Place[],
-): { whole: readonly Place[]; nextSeq: number | null } {
+  records: number,
+): WholeEvents<Place> {
   const last = places.at(-1);
-  if (places.length < sliceRecords || last === undefined) return { whole: places, nextSeq: null };
+  if (places.length < records || last === undefined) return { whole: places, nextSeq: null };
   return { whole: places.filter(({ eventSeq }) => eventSeq !== last.eventSeq), nextSeq: last.eventSeq };
 }

@@ -177,14 +177,22 @@ describe("events list", () => {
 
   test("of a search that has not looked at everything says how to go on", async () => {
     const searchedTo = "2026-03-01T12:00:00.000Z";
-    const server = startReceiver({
-      answer: ({ path }) =>
-        Response.json(path === "/v1/tenants/me" ? { tenant_id: "t1" } : { events: [], total: 0, searchedTo }),
-    });
-    const { ended, out } = type(server.url, account, ["events", "list", "--q", "sought"]);
-    expect(await ended).toBe(0);
-    expect(out).toEqual([`No records match. Searched back to ${searchedTo}; further: --to ${searchedTo}`]);
-    await server.stop();
+    const [record] = JSON.parse((await run("events list --size 1 --json")).out).events;
+    const further = `Searched back to ${searchedTo}; further: --to ${searchedTo}`;
+    const footOf = async (page: { events: unknown[]; total: number }) => {
+      const server = startReceiver({
+        answer: ({ path }) =>
+          Response.json(path === "/v1/tenants/me" ? { tenant_id: "t1" } : { ...page, totalIsExact: false, searchedTo }),
+      });
+      const { ended, out } = type(server.url, account, ["events", "list", "--q", "sought", "--size", "1"]);
+      expect(await ended).toBe(0);
+      await server.stop();
+      return out.join("\n").split("\n").at(-1);
+    };
+    expect(await footOf({ events: [], total: 0 })).toBe(`No records match. ${further}`);
+    expect(await footOf({ events: [record], total: 1 })).toBe(`1 record of more than 1. ${further}`);
+    // What was found comes first.
+    expect(await footOf({ events: [record], total: 2 })).toBe("1 record of more than 2. More: --page 1");
   });
 
   test("looks up a webhook's URL, which may lack its query, but no id", async () => {

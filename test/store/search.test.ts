@@ -62,6 +62,40 @@ describe("a search", () => {
     expect(await long.search("x")).toMatchObject({ total: 0, totalIsExact: false, searchedTo: 100_000 });
   });
 
+  test("does not end within the last millisecond of its range, however much that holds", async () => {
+    const clock = createFakeClock();
+    const seqs = [...Array.from({ length: 2_048 }, (_, n) => atMs(8) - 1 - n), atMs(6), atMs(5)];
+    let slices = 0;
+    const search = (range: SeqRange) =>
+      searchRecords<{ eventSeq: number }>({
+        ...{ text: "x", offset: 0, limit: 1, range, clock },
+        async look(_, { toSeq = atMs(8) }) {
+          slices += 1;
+          clock.advance(200);
+          const rest = seqs.filter((seq) => seq <= toSeq);
+          const found = rest.slice(0, 100).map((eventSeq) => ({ eventSeq }));
+          return { found, events: found.length, nextSeq: rest[100] ?? null };
+        },
+      });
+    expect(await search({})).toMatchObject({ total: 100, searchedTo: 7 });
+    expect(await search({ toSeq: atMs(8) - 1 })).toMatchObject({ total: 2_050, searchedTo: null });
+    expect(slices).toBe(1 + 21);
+  });
+
+  test("looks at more records at once where one event has more than a slice", async () => {
+    const limits: number[] = [];
+    const places = Array.from({ length: 1_200 }, (_, key) => ({ eventSeq: atMs(1), key }));
+    const { total } = await searchRecords({
+      ...{ text: "x", offset: 0, limit: 1, range: {}, clock: createFakeClock() },
+      async look(_, __, limit) {
+        limits.push(limit);
+        const { whole, nextSeq } = wholeEvents(places.slice(0, limit), limit);
+        return { found: whole, events: whole.length === 0 ? 0 : 1, nextSeq };
+      },
+    });
+    expect([total, limits]).toEqual([1_200, [500, 1_000, 2_000]]);
+  });
+
   test("for a whole id begins where it lies, unless that is out of range, and goes on with those that name it", async () => {
     const id = encodeEventId(atMs(3), randomTail());
     const { search } = listOf({ newest: 250, isFound: (ms) => ms % 100 === 3 });
@@ -99,7 +133,10 @@ describe("what is looked for", () => {
 test("a slice that is full leaves its last event to the next", () => {
   const places = Array.from({ length: sliceRecords }, (_, i) => ({ eventSeq: 10_000 - Math.floor(i / 3), key: i }));
   const last = places.at(-1)?.eventSeq ?? 0;
-  expect(wholeEvents(places)).toEqual({ whole: places.filter(({ eventSeq }) => eventSeq > last), nextSeq: last });
-  expect(wholeEvents(places.slice(1))).toEqual({ whole: places.slice(1), nextSeq: null });
-  expect(wholeEvents([])).toEqual({ whole: [], nextSeq: null });
+  expect(wholeEvents(places, sliceRecords)).toEqual({
+    whole: places.filter(({ eventSeq }) => eventSeq > last),
+    nextSeq: last,
+  });
+  expect(wholeEvents(places.slice(1), sliceRecords)).toEqual({ whole: places.slice(1), nextSeq: null });
+  expect(wholeEvents([], sliceRecords)).toEqual({ whole: [], nextSeq: null });
 });

@@ -115,7 +115,10 @@ function forPeople(found: EventPage, given: ReadonlyMap<string, string>, io: Io)
   const { events, total, totalIsExact = true, searchedTo = null } = found;
   const style = createStyle(io);
   const page = Number(given.get("--page") ?? 0);
-  const further = searchedTo === null ? "" : ` Searched back to ${searchedTo}; further: --to ${searchedTo}`;
+  const size = Number(given.get("--size") ?? defaultSize);
+  // Further back come events that were not looked at; what was found has to be shown before.
+  const hasMore = (page + 1) * size < total || (!totalIsExact && searchedTo === null);
+  const further = hasMore || searchedTo === null ? "" : ` Searched back to ${searchedTo}; further: --to ${searchedTo}`;
   if (events.length === 0) {
     return total === 0 ? `No records match.${further}` : `Page ${page} is behind the last one.${further}`;
   }
@@ -131,8 +134,6 @@ function forPeople(found: EventPage, given: ReadonlyMap<string, string>, io: Io)
   const table = formatTable(columns, rows, style, (cell, column) =>
     column === stateColumn ? markState(cell, style) : cell,
   );
-  const size = Number(given.get("--size") ?? defaultSize);
-  const hasMore = (page + 1) * size < total || !totalIsExact;
   const of = totalIsExact ? count(total) : `more than ${count(total)}`;
   const more = hasMore ? ` More: --page ${page + 1}` : "";
   return `${table}\n${style.faint(`${counted(events.length, "record")} of ${of}.${more}${further}`)}`;

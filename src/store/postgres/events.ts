@@ -190,7 +190,7 @@ async function pageIn(tx: Transaction, query: PageQuery, clock: Pick<Clock, "mon
   if (text !== undefined) {
     return searchRecords({
       ...{ text, offset, limit, range: filter, clock },
-      look: (needle, range) => searchSlice(tx, filter, needle, range),
+      look: (needle, range, records) => searchSlice(tx, filter, needle, range, records),
     });
   }
   if (isFiltered(query)) {

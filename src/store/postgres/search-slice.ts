@@ -1,4 +1,4 @@
-import { isInId, type Needle, type SeqRange, type Slice, sliceBytes, sliceRecords, wholeEvents } from "../search.ts";
+import { isInId, type Needle, type SeqRange, type Slice, sliceBytes, wholeEvents } from "../search.ts";
 import { bounded, readBounded } from "./bounded-read.ts";
 import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
@@ -23,9 +23,10 @@ export async function searchSlice(
   filter: RecordFilter,
   needle: Needle,
   range: SeqRange,
+  records: number,
 ): Promise<Slice<RecordPlace>> {
-  const places = await pagePlaces({ run }, { ...filter, ...range }, { offset: 0, limit: sliceRecords });
-  const { whole, nextSeq } = wholeEvents(places);
+  const places = await pagePlaces({ run }, { ...filter, ...range }, { offset: 0, limit: records });
+  const { whole, nextSeq } = wholeEvents(places, records);
   const seqs = [...new Set(whole.map(({ eventSeq }) => eventSeq))];
   const { rows, taken } = await readBounded<{ seq: number; idTail: Uint8Array; isFound: boolean }>(
     { read: run },

@@ -139,7 +139,8 @@ export function eventVerbs(
         if (text !== undefined) {
           const { places, ...searched } = await search(query, {
             ...{ text, offset, limit: query.size, range: filter, clock },
-            look: (needle, range) => reader.run("searchSlice", { filter: within(filter, range), needle }),
+            look: (needle, range, records) =>
+              reader.run("searchSlice", { filter: within(filter, range), needle, records }),
           });
           return { records: listOf([...places], false), ...searched };
         }

@@ -5,7 +5,7 @@ import type { DeliveryState } from "../../domain/delivery.ts";
 import type { FailureSelection } from "../../domain/event.ts";
 import { type PagePlace, spanOf } from "../page-span.ts";
 import type { KeptAnswersQuery, OldEventsQuery } from "../retention.ts";
-import { type Needle, type Slice, sliceRecords } from "../search.ts";
+import { type Needle, type Slice, wholeEvents } from "../search.ts";
 import { type MinuteRange, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
 import { unlessDamaged } from "./damage.ts";
 import { failureQueries } from "./failure-queries.ts";
@@ -55,6 +55,12 @@ export interface RecordFilter {
 
 export interface PageParams extends PagePlace {
   filter: RecordFilter;
+}
+
+export interface SearchSliceParams {
+  filter: RecordFilter;
+  needle: Needle;
+  records: number;
 }
 
 export const stateNumber: Record<DeliveryState, number> = {
@@ -127,8 +133,8 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
     pagePlaces,
 
     /** Searches the newest matching records for a text. */
-    searchSlice({ filter, needle }: { filter: RecordFilter; needle: Needle }): Slice<RecordPlace> {
-      return searchSlice(db.$client, pagePlaces({ filter, offset: 0, limit: sliceRecords }), needle);
+    searchSlice({ filter, needle, records }: SearchSliceParams): Slice<RecordPlace> {
+      return searchSlice(db.$client, wholeEvents(pagePlaces({ filter, offset: 0, limit: records }), records), needle);
     },
 
     /** The keys of an event's attempts, oldest first. */

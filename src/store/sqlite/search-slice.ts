@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { isInId, type Needle, type Slice, sliceBytes, wholeEvents } from "../search.ts";
+import { isInId, type Needle, type Slice, sliceBytes, type WholeEvents } from "../search.ts";
 import { unlessDamaged } from "./damage.ts";
 import type { RecordPlace } from "./record-steps.ts";
 
@@ -10,9 +10,12 @@ interface EventRow {
 }
 
 /** Nothing is found in a damaged event. */
-export function searchSlice(client: Database, places: readonly RecordPlace[], needle: Needle): Slice<RecordPlace> {
+export function searchSlice(
+  client: Database,
+  { whole, nextSeq }: WholeEvents<RecordPlace>,
+  needle: Needle,
+): Slice<RecordPlace> {
   const [text, other = text] = needle.texts;
-  const { whole, nextSeq } = wholeEvents(places);
   const event = client.query<EventRow, [number, Uint8Array, Uint8Array]>(
     `select id_tail as idTail, length(payload) as bytes, instr(payload, ?2) > 0 or instr(payload, ?3) > 0 as isFound
      from event where seq = ?1`,

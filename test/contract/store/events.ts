@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { FailureCode } from "../../../src/domain/failure.ts";
+import { sliceRecords } from "../../../src/store/search.ts";
 import { readAll } from "../../support/read-all.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { answerHead, bytes, createWorld, refusalOf, type World } from "../../support/store-factory.ts";
@@ -156,6 +157,30 @@ export function eventsContract(backend: StoreBackend): void {
         expect(some).toMatchObject({ totalIsExact: false, searchedTo: expect.any(Number) });
         expect(some.total).toBeGreaterThan(20);
         expect((await world.page(tenant, { text: '"n":899,', size: 1 })).records).toHaveLength(1);
+      });
+
+      test("a search that is continued gets further each time, however much one millisecond holds", async () => {
+        const urls = Array.from({ length: 12 }, (_, n) => `https://h${n}.example/hook`);
+        const tenant = await world.tenant({ urls });
+        await world.accept(tenant);
+        world.clock.advance(1_000);
+        await world.acceptMany(tenant, 200);
+        const first = (await world.page(tenant, { text: "{}", size: 1 })).searchedTo ?? null;
+        expect(first).toBeGreaterThanOrEqual(world.clock.now());
+        for (let to = first; to !== null; ) {
+          const { searchedTo = null } = await world.page(tenant, { text: "{}", size: 1, to });
+          expect(searchedTo ?? 0).toBeLessThan(to);
+          to = searchedTo;
+        }
+      });
+
+      test("a search finds an event with more records than a slice, and goes on behind it", async () => {
+        const urls = Array.from({ length: sliceRecords + 10 }, (_, n) => `https://h${n}.example/hook`);
+        const tenant = await world.tenant({ urls });
+        const [id = ""] = (await world.accept(tenant, { payloads: ["[1]", "[2]"].map(bytes) })).eventIds;
+        const all = { totalIsExact: true, searchedTo: null };
+        expect(await world.page(tenant, { text: "[1]", size: 1 })).toMatchObject({ total: urls.length, ...all });
+        expect(await world.page(tenant, { text: id, size: 1 })).toMatchObject({ total: urls.length });
       });
 
       test("a slice of a search ends with the event that makes it 8 MiB of payloads", async () => {

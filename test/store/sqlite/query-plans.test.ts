@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { webhookMinutes } from "../../../src/store/minute-tables.ts";
-import { needleOf } from "../../../src/store/search.ts";
+import { needleOf, sliceRecords } from "../../../src/store/search.ts";
 import { acceptanceVerbs } from "../../../src/store/sqlite/acceptance.ts";
 import { createAuditLog } from "../../../src/store/sqlite/audit-log.ts";
 import { createBillingRows } from "../../../src/store/sqlite/billing-rows.ts";
@@ -297,7 +297,11 @@ describe("query plans", () => {
   test("a search walks the index of its list, and reads its events one by one", () => {
     const plans = plansOf((recording) => {
       const queries = createQueries(drizzle({ client: recording }));
-      queries.searchSlice({ filter: { ...filter, failure: answered503 }, needle: needleOf("x") });
+      queries.searchSlice({
+        filter: { ...filter, failure: answered503 },
+        needle: needleOf("x"),
+        records: sliceRecords,
+      });
     }, openWithOneRecord());
     expect(plans).toEqual([expect.stringContaining(byCode), "SEARCH event USING INTEGER PRIMARY KEY (rowid=?)"]);
   });
