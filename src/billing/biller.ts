@@ -12,6 +12,7 @@ import type { CardVault } from "./card-vault.ts";
 import { type Charging, maySendAgain, newVerification, type Outcome, processorId } from "./charging.ts";
 import type { EarlierLife } from "./earlier-life.ts";
 import { cardCharge, cardlessCharge, type Invoicing } from "./invoicing.ts";
+import { createLeftOut } from "./left-out.ts";
 import { type Call, callOf, nextTask, type Task } from "./next-task.ts";
 import type { PaymentProcessor, Unknown } from "./processor.ts";
 import { chargeReference, type References } from "./references.ts";
@@ -87,6 +88,7 @@ export function createBiller(deps: BillerDeps): Biller {
   const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
   const { lock, offer, withdraw, mayRun, passOn, announce, removeTenant } = deps;
   const id = processorId(processor);
+  const leftOut = createLeftOut(clock);
   let cancelTimer = () => {};
 
   /** Does everything due for one account, once it is not busy, and unless it has to wait for its turn. `turn`: the call it may make. */
@@ -121,7 +123,7 @@ export function createBiller(deps: BillerDeps): Biller {
   const turns: Turns = createTurns({
     clock,
     chargesPerSecond: processor.chargesPerSecond,
-    onTurn: (accountKey, call) => work(accountKey, call).catch(onFailure),
+    onTurn: (accountKey, call) => leftOut.run(accountKey, () => work(accountKey, call)).catch(onFailure),
     onEnded(accountKey) {
       if (news.delete(accountKey)) hurry(accountKey);
       // The account's next task may be due before the loop would look again.
@@ -352,20 +354,17 @@ export function createBiller(deps: BillerDeps): Biller {
 
   async function step(): Promise<"more" | "idle"> {
     const now = clock.now();
-    const { accounts, nextAt } = await store.dueAccounts(now, accountsInOneGo + turns.size);
-    const due = accounts.filter(({ key, version }) => !turns.isWaiting(key, version));
+    const { accounts, nextAt } = await store.dueAccounts(now, accountsInOneGo + turns.size + leftOut.size);
+    const due = accounts.filter(({ key, version }) => !turns.isWaiting(key, version) && !leftOut.has(key));
     if (due.length === 0) {
       cancelTimer();
-      cancelTimer = clock.after(Math.min((nextAt ?? Number.POSITIVE_INFINITY) - now, longestPauseMs), () =>
-        loop.wake(),
-      );
+      const pauseMs = Math.min((nextAt ?? Number.POSITIVE_INFINITY) - now, leftOut.nextMs, longestPauseMs);
+      cancelTimer = clock.after(pauseMs, () => loop.wake());
       return "idle";
     }
-    const queue = due.values();
+    const queue = due.map(({ key }) => key).values();
     const results = await Promise.allSettled(
-      Array.from({ length: concurrency }, async () => {
-        for (const { key } of queue) await work(key, null);
-      }),
+      Array.from({ length: concurrency }, () => leftOut.each(queue, (key) => work(key, null))),
     );
     const failed = results.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
@@ -391,7 +390,7 @@ export function createBiller(deps: BillerDeps): Biller {
       return;
     }
     const done = hurried
-      .run(() => (isRunning ? work(accountKey, null) : Promise.resolve()))
+      .run(() => (isRunning ? leftOut.run(accountKey, () => work(accountKey, null)) : Promise.resolve()))
       .catch(onFailure)
       .finally(() => {
         hurrying.delete(done);

@@ -3,6 +3,7 @@ import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Jobs } from "../store/jobs.ts";
 import type { Store } from "../store/store.ts";
+import { createLeftOut } from "./left-out.ts";
 import { tellFailure } from "./tell-failure.ts";
 
 export interface BookCloserDeps {
@@ -22,13 +23,16 @@ const accountsInOneGo = 100;
  * its reference: once there is a biller again, it is looked up, and given back if it was paid.
  */
 export function createBookCloser({ store, jobs, clock, log }: BookCloserDeps): Loop {
+  const leftOut = createLeftOut(clock);
+  let cancelTimer = () => {};
+
   async function close(accountKey: number): Promise<void> {
     const { card, cardsToForget } = await store.books(accountKey);
     for (const { key } of [...(card ? [card] : []), ...cardsToForget]) await store.cardForgotten(key, clock.now());
     await store.closeBooks(accountKey, clock.now());
   }
 
-  return createLoop({
+  const loop = createLoop({
     clock,
     // What one node has erased, another one only finds erased.
     mayStep: () => true,
@@ -38,10 +42,18 @@ export function createBookCloser({ store, jobs, clock, log }: BookCloserDeps): L
         jobs.wake("biller");
         return "idle";
       }
-      const accountKeys = await store.accountsToClose(accountsInOneGo);
-      for (const key of accountKeys) await close(key);
-      return accountKeys.length === accountsInOneGo ? "more" : "idle";
+      const limit = accountsInOneGo + leftOut.size;
+      const accountKeys = await store.accountsToClose(limit);
+      await leftOut.each(
+        accountKeys.filter((key) => !leftOut.has(key)),
+        close,
+      );
+      if (accountKeys.length === limit) return "more";
+      cancelTimer();
+      if (leftOut.size > 0) cancelTimer = clock.after(leftOut.nextMs, () => loop.wake());
+      return "idle";
     },
     onFailure: (error) => tellFailure(log, error),
   });
+  return loop;
 }

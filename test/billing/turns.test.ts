@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createTurns } from "../../src/billing/turns.ts";
 import { everyJob } from "../../src/store/jobs.ts";
+import { storageDamaged } from "../../src/store/sqlite/damage.ts";
 import { until } from "../support/api-server.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { startMonthEnd } from "../support/month-end.ts";
@@ -153,6 +154,29 @@ describe("a month's end of many accounts", () => {
     expect(late).toBeLessThanOrEqual(4);
     expect(begun.filter((charge) => charge === "second while first has the job")).toEqual([]);
     expect(begun.filter((charge) => charge === "second while second has the job").length).toBeGreaterThan(15);
+    await world.end();
+  }, 120_000);
+
+  test("does not stop at accounts whose books cannot be read, however many they are and however long they are due", async () => {
+    const world = await startMonthEnd({ accounts: 12, chargesPerSecond: Number.POSITIVE_INFINITY });
+    const damaged = world.keys.slice(0, 8);
+    const reads = new Map<number, number>();
+    const over = {
+      ...world.store,
+      async books(key: number) {
+        if (!damaged.includes(key)) return world.store.books(key);
+        reads.set(key, (reads.get(key) ?? 0) + 1);
+        throw storageDamaged();
+      },
+    };
+    const { biller } = world.begin({ over });
+    biller.start();
+    await charged(world, 4);
+    await biller.whenIdle();
+    await biller.stop();
+    expect([...(await world.order())].sort((a, b) => a - b)).toEqual(world.keys.slice(8));
+    // Each is left out for a while.
+    expect([...reads.values()]).toEqual(damaged.map(() => 1));
     await world.end();
   }, 120_000);
 
