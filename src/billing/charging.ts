@@ -142,7 +142,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     return { kind: "operator" };
   }
 
-  /** Money may have moved; the next look-up tells. A request that was answered may be repeated right after that look-up. */
+  /** Money may have moved; the next look-up tells. A request that is not under way may be repeated right after that look-up. */
   async function wait(charge: Charge, answer: Unknown): Promise<Outcome> {
     const { retryAfterMs = minuteMs, underWay } = answer;
     const now = clock.now();

@@ -120,7 +120,7 @@ export interface Unknown {
   readonly reason: string;
   /** How long the processor asks us to wait. */
   readonly retryAfterMs?: number;
-  /** No answer at all: the request may still be in transit or in progress. */
+  /** No answer, or none by who does the work: the request may still be in transit or in progress. */
   readonly underWay?: boolean;
 }
 

@@ -166,21 +166,24 @@ describe("a saved card is charged once, and the repeated request is answered wit
     await expectUpgradedOnce(world, customer);
   });
 
-  test("a request whose end is open is not sent a second time before two minutes, however often it is repeated", async () => {
-    await using world = await startPaystackWorld();
-    const customer = await subscribeAt(world);
-    world.paystack.faults.next("charge", "reset_before_effect");
-    const first = await customer.upgrade({ tier: "business" });
-    world.clock.travel(retryAfterMs(first));
-    const second = await customer.upgrade({ tier: "business" });
-    expect([second.status, second.body.code]).toEqual([503, "payment_unknown"]);
-    expect(retryAfterMs(second)).toBeGreaterThan(minuteMs);
-    expect(retryAfterMs(second)).toBeLessThanOrEqual(2 * minuteMs);
-    expect(world.paystack.requests.filter(({ operation }) => operation === "charge")).toHaveLength(1);
-    expect((await repeatUpgrade(world, customer, second)).status).toBe(200);
-    const sent = world.paystack.requests.filter(({ operation }) => operation === "charge");
-    expect(sent.map(({ reference }) => reference)).toEqual(Array(2).fill(sent[0]?.reference));
-  });
+  test.each(["reset_before_effect", "unavailable"] as const)(
+    "a request whose end is open (%s) is not sent a second time before two minutes, however often it is repeated",
+    async (fault) => {
+      await using world = await startPaystackWorld();
+      const customer = await subscribeAt(world);
+      world.paystack.faults.next("charge", fault);
+      const first = await customer.upgrade({ tier: "business" });
+      world.clock.travel(retryAfterMs(first));
+      const second = await customer.upgrade({ tier: "business" });
+      expect([second.status, second.body.code]).toEqual([503, "payment_unknown"]);
+      expect(retryAfterMs(second)).toBeGreaterThan(minuteMs);
+      expect(retryAfterMs(second)).toBeLessThanOrEqual(2 * minuteMs);
+      expect(world.paystack.requests.filter(({ operation }) => operation === "charge")).toHaveLength(1);
+      expect((await repeatUpgrade(world, customer, second)).status).toBe(200);
+      const sent = world.paystack.requests.filter(({ operation }) => operation === "charge");
+      expect(sent.map(({ reference }) => reference)).toEqual(Array(2).fill(sent[0]?.reference));
+    },
+  );
 
   test("after a slow answer there is nothing to repeat", async () => {
     await using world = await startPaystackWorld();

@@ -34,7 +34,11 @@ function open(answer: HttpAnswer): Envelope {
   if (status >= 200 && status < 300 && envelope.status === true) return { kind: "done", data: envelope.data };
   // 408 is about time, and not about the request.
   const refused = status >= 400 && status < 500 && status !== 408 && envelope.status !== true && message !== "";
-  if (!refused) return unknown(withText(`Paystack answered HTTP ${status}`, message));
+  if (!refused) {
+    // Whatever stands in between gives up before the charge that it has passed on does, and answers in Paystack's place.
+    const underWay = status === 408 || status >= 500;
+    return { ...unknown(withText(`Paystack answered HTTP ${status}`, message)), ...(underWay && { underWay }) };
+  }
   return { kind: "refused", status, code: typeof envelope.code === "string" ? envelope.code : "", message };
 }
 

@@ -36,23 +36,37 @@ describe.each(readers)("an answer to %s", (_, read) => {
     ["no JSON", answered(200, undefined)],
     ["a list", answered(200, [])],
     ["HTTP 307", answered(307, undefined)],
-    ["HTTP 500", answered(500, { status: false, message: "Oops" })],
-    ["HTTP 503 without JSON", answered(503, undefined)],
     ["HTTP 403 of somebody on the way, without JSON", answered(403, undefined)],
     ["HTTP 400 that contradicts itself", answered(400, { status: true, message: "Charge attempted" })],
+    [
+      "a refused connection",
+      { kind: "no_answer", reason: "The connection to Paystack failed", underWay: false } as const,
+    ],
+  ])("with %s is unknown, and no request is under way any more", (_, answer) => {
+    const { underWay = false, ...rest } = Object(read(answer));
+    expect(rest).toEqual({ kind: "unknown", reason: expect.stringMatching(/^(Paystack|The connection)/) });
+    expect(underWay).toBe(false);
+  });
+
+  // A gateway gives up while Paystack, or its bank, goes on.
+  test.each([
     ["HTTP 408", refused(408, "Request timeout")],
+    ["HTTP 500", answered(500, { status: false, message: "Oops" })],
+    ...[502, 503, 504, 520, 522, 524, 527].map(
+      (status) => [`HTTP ${status} without JSON`, answered(status, undefined)] as const,
+    ),
     ["nothing", { kind: "no_answer", reason: "The connection to Paystack failed", underWay: true } as const],
-  ])("with %s is unknown", (_, answer) => {
+  ])("with %s is unknown, and its request may still be under way", (_, answer) => {
     expect(read(answer)).toEqual({
       kind: "unknown",
       reason: expect.stringMatching(/^(Paystack|The connection)/),
-      ...(answer.kind === "no_answer" && { underWay: true }),
+      underWay: true,
     });
   });
 
   test("that asks to slow down is unknown, and says for how long", () => {
     const slowDown = answered(429, { status: false, message: "Rate limit exceeded!", code: "rate_limited" }, 30_000);
-    expect(read(slowDown)).toMatchObject({ kind: "unknown", retryAfterMs: 30_000 });
+    expect(read(slowDown)).toEqual({ kind: "unknown", reason: expect.any(String), retryAfterMs: 30_000 });
   });
 });
 
