@@ -89,8 +89,9 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         summary: "Get a page on which to verify a card",
         description:
           "On paid tiers, for the first card or a new one, and on any tier while a charge is outstanding. The URL stays the " +
-          "same until a card is verified. `email` replaces the account's e-mail address and login, in case the payment " +
-          "processor does not accept the current one.",
+          "same until a card is verified. While a bank waits for a confirmation, this puts a page for another card in the " +
+          "place of the bank's; reading `payment_url` in `GET /v1/tenants/billing` does not. `email` replaces the account's " +
+          "e-mail address and login, in case the payment processor does not accept the current one.",
         access: "session",
         body: m.paymentMethodBody,
         bodyOptional: true,

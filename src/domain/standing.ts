@@ -98,7 +98,7 @@ export function refusalOfUpgrade(tenant: Tenant, tier: Tier): DomainError | null
   if (tier === tenant.tier && tenant.enforcedTier !== tier) {
     return invalidField(
       "tier",
-      `must be higher than "${tier}", to which an upgrade is already pending; complete it with the payment_url from POST /v1/tenants/payment-method`,
+      `must be higher than "${tier}", to which an upgrade is already pending; complete it with the payment_url of GET /v1/tenants/billing`,
       "not_an_upgrade",
     );
   }
