@@ -45,7 +45,7 @@ export const billing = v.pipe(
         v.pipe(
           v.object({
             reference: v.string(),
-            kind: v.picklist(["verification", "upgrade", "subscription"]),
+            kind: v.picklist(["verification", "upgrade", "subscription", "closing"]),
             amount_kobo: kobo,
             state: v.picklist([
               "pending",

@@ -32,6 +32,7 @@ const world = (): World => ({ server: server() });
 let pending: Awaited<ReturnType<typeof signUp>>;
 let paying: Customer;
 let pastDue: Customer;
+let restored: Customer;
 let free: Customer;
 
 beforeAll(async () => {
@@ -41,6 +42,7 @@ beforeAll(async () => {
   await Promise.all([paying.logIn(), pastDue.logIn()]);
   await pastDue.whenBilling(({ status }) => status === "past_due");
   await paying.whenCharge(({ kind, state }) => kind === "subscription" && state === "succeeded");
+  restored = await subscribe(server(), cards.good);
   pending = await signUp(server());
   await pageBehind(server(), pending.paymentUrl);
   free = await signUpFree(server());
@@ -156,6 +158,23 @@ scenarios<World>("GET /v1/tenants/billing", world, {
       any(Object),
     ],
   }),
+  "of one that continues from a backup: the charge of its deletion after that, too": {
+    ...row(() => restored, any(Object)),
+    exact: false,
+    async given() {
+      const { store } = server().app;
+      const tenant = await store.findTenant(restored.id);
+      const accountKey = await store.billingAccountOf(tenant?.key ?? 0);
+      const found = {
+        kind: "closing",
+        reference: "end-1k2m3n-a1",
+        processor: "sandbox:test",
+        amountKobo: 5_000,
+      } as const;
+      await store.adoptCharge(accountKey ?? 0, { ...found, transactionId: "7" }, clock.now());
+    },
+    body: { charges: [{ kind: "closing", amount_kobo: 5_000, state: "succeeded" }, { kind: "verification" }] },
+  },
   "of a page on which a card was declined: what the customer was told": {
     ...row(() => pending, any(Object)),
     exact: false,

@@ -9,6 +9,7 @@ const kinds: Record<Charge["kind"], string> = {
   verification: "Card verification",
   upgrade: "Upgrade",
   subscription: "Subscription",
+  closing: "Deletion",
 };
 
 const states: Record<Charge["state"], { text: string; tone: "" | "good" | "warn" | "bad" }> = {
