@@ -71,7 +71,7 @@ const recheckMs = 60 * minuteMs;
 export function createCharging(deps: ChargingDeps): Charging {
   const { store, clock, log, processor, cards, calendar, returnUrl, announce } = deps;
 
-  /** References being asked about, and whether there has been news of each since. */
+  /** References being asked about, and whether this process has had news of each since; the store knows of the others'. */
   const asked = new Map<string, boolean>();
 
   async function asking(charge: Charge, ask: () => Promise<Outcome>): Promise<Outcome> {
@@ -90,8 +90,8 @@ export function createCharging(deps: ChargingDeps): Charging {
     if (before && before.passwordHash !== tenant.passwordHash) announce(tenant, "login");
   }
 
-  function keepWaiting(reference: string, times: Parameters<Store["keepWaiting"]>[1], now: number): Promise<void> {
-    return store.keepWaiting(reference, asked.get(reference) ? { ...times, lookUpAt: now } : times, now);
+  function keepWaiting(charge: Charge, times: Parameters<Store["keepWaiting"]>[1], now: number): Promise<void> {
+    return store.keepWaiting(charge, asked.get(charge.reference) ? { ...times, lookUpAt: now } : times, now);
   }
 
   async function send(books: Books, charge: Charge, by?: Origin): Promise<Outcome> {
@@ -112,7 +112,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     const { token, email } = cards.open(card, account.id);
     const { reference, amountKobo } = charge;
     const answer = await processor.chargeSavedCard({ reference, token, email, amountKobo, returnUrl: returnUrl() });
-    return take(books, { ...charge, sentAt: now, resendAt: times.resendAt }, answer, by);
+    return take(books, { ...charge, sentAt: now, ...times }, answer, by);
   }
 
   function take(books: Books, charge: Charge, answer: ChargeAnswer, by?: Origin): Promise<Outcome> {
@@ -138,7 +138,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     log.write("error", "payment.refused", { processor: processorId(processor), reason });
     const at = clock.now() + operatorPauseMs;
     if (charge.kind === "upgrade") await fail(books, charge, "The payment could not be made", null);
-    else await keepWaiting(charge.reference, { lookUpAt: at, resendAt: at }, clock.now());
+    else await keepWaiting(charge, { lookUpAt: at, resendAt: at }, clock.now());
     return { kind: "operator" };
   }
 
@@ -147,7 +147,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     const { retryAfterMs = minuteMs, underWay } = answer;
     const now = clock.now();
     const resendAt = underWay ? now + resendPauseMs : now;
-    await keepWaiting(charge.reference, { lookUpAt: now + retryAfterMs, resendAt }, now);
+    await keepWaiting(charge, { lookUpAt: now + retryAfterMs, resendAt }, now);
     return answer;
   }
 
@@ -157,7 +157,7 @@ export function createCharging(deps: ChargingDeps): Charging {
       const { retryAfterMs = minuteMs } = state;
       const now = clock.now();
       const lookUpAt = Math.max(now + retryAfterMs, nextLookUpAt(watchedFrom(charge), charge.lookUps + 1, now) ?? 0);
-      await keepWaiting(charge.reference, { lookUpAt }, now);
+      await keepWaiting(charge, { lookUpAt }, now);
       return state;
     }
     return apply(books, charge, judgePayment(charge, state, processor), by);
@@ -197,7 +197,7 @@ export function createCharging(deps: ChargingDeps): Charging {
       }
       case "failed":
         if (charge.state === "open") await failAs(books, charge, { ...verdict, lookUpAt: now + recheckMs });
-        else await keepWaiting(reference, { lookUpAt: null }, now);
+        else await keepWaiting(charge, { lookUpAt: null }, now);
         break;
       case "confirmation":
         await wasAskedToConfirm(books, charge, verdict.url, now, by);
@@ -216,13 +216,12 @@ export function createCharging(deps: ChargingDeps): Charging {
    * all, a look-up finds it, and the money either pays for its days or is refunded.
    */
   async function isStillWaiting(books: Books, charge: Charge, reason: string | undefined, now: number): Promise<void> {
-    const { reference } = charge;
     const patienceEndsAt = bankPatienceEndsAt(charge);
     const lookUpAt = nextLookUpOf(charge, now);
     if (charge.state === "open" && patienceEndsAt !== null && now >= patienceEndsAt) {
       await failAs(books, charge, { reason: "The bank's confirmation was not completed", lookUpAt });
     } else {
-      await keepWaiting(reference, { lookUpAt, ...(reason && { reason }) }, now);
+      await keepWaiting(charge, { lookUpAt, ...(reason && { reason }) }, now);
     }
   }
 
@@ -249,11 +248,11 @@ export function createCharging(deps: ChargingDeps): Charging {
       const isUnmade = !isSavedCard && charge.pageUrl === null && now - watchedFrom(charge) >= recheckMs;
       const lookUpAt =
         charge.state === "failed" || isUnmade ? null : nextLookUpAt(watchedFrom(charge), charge.lookUps + 1, now);
-      await keepWaiting(charge.reference, { lookUpAt }, now);
+      await keepWaiting(charge, { lookUpAt }, now);
       return;
     }
     if (!maySendAgain(charge, now)) {
-      await keepWaiting(charge.reference, { lookUpAt: Math.max(charge.resendAt ?? now, now + 1) }, now);
+      await keepWaiting(charge, { lookUpAt: Math.max(charge.resendAt ?? now, now + 1) }, now);
       return;
     }
     const isGivenUp = charge.kind === "upgrade" && now - charge.createdAt >= upgradePatienceMs;
@@ -262,7 +261,7 @@ export function createCharging(deps: ChargingDeps): Charging {
       await failAs(books, charge, { reason: "The payment never reached the processor", lookUpAt: now + dayMs });
     } else if (charge.kind === "upgrade") {
       // Its client was told to retry; nobody else sends it.
-      await keepWaiting(charge.reference, { lookUpAt: charge.createdAt + upgradePatienceMs }, now);
+      await keepWaiting(charge, { lookUpAt: charge.createdAt + upgradePatienceMs }, now);
     }
   }
 

@@ -134,10 +134,10 @@ export function createPayPage(deps: PayPageDeps) {
       }
       if (answer.kind === "email_refused") {
         log.write("warn", "payment.email_refused", { reason: answer.reason });
-        await store.keepWaiting(reference, { lookUpAt: null, reason: emailRefused }, clock.now());
+        await store.keepWaiting(page, { lookUpAt: null, reason: emailRefused }, clock.now());
         return { kind: "email_refused" };
       }
-      if (answer.kind === "rejected") await store.keepWaiting(reference, { lookUpAt: null }, clock.now());
+      if (answer.kind === "rejected") await store.keepWaiting(page, { lookUpAt: null }, clock.now());
       if (answer.kind !== "duplicate") {
         log.write(answer.kind === "rejected" ? "error" : "warn", "payment.no_page", { reason: answer.reason });
         return unavailableFor((answer.kind === "unknown" && answer.retryAfterMs) || pagePauseMs);

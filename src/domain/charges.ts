@@ -53,12 +53,20 @@ export const sendCharge = (
 
 /**
  * It was looked up, and is still under way or still watched. Null if another process has settled it in the meantime: if
- * it were looked up again, it would come back as known and paid each time, without end.
+ * it were looked up again, it would come back as known and paid each time, without end. If another process was told of news
+ * since (`lookUpSoon`), the answer may not know of them, so the earlier time stays.
+ * @param seenAt when it was to be looked up, as the processor was asked
  */
-export const keepWaiting = (
+export function keepWaiting(
   charge: Charge,
+  seenAt: number | null,
   until: { readonly lookUpAt: number | null; readonly resendAt?: number; readonly reason?: string },
-): ChargeChange | null => (isSettled(charge) ? null : { key: charge.key, lookUps: charge.lookUps + 1, ...until });
+): ChargeChange | null {
+  if (isSettled(charge)) return null;
+  const { key, lookUps, lookUpAt } = charge;
+  const isHurried = lookUpAt !== null && lookUpAt !== seenAt && lookUpAt < (until.lookUpAt ?? Number.POSITIVE_INFINITY);
+  return { key, lookUps: lookUps + 1, ...until, ...(isHurried && { lookUpAt }) };
+}
 
 /** There is news of a charge, or of its refund. */
 export function lookUpSoon(charge: Charge, now: number): ChargeChange {

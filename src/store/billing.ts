@@ -165,9 +165,12 @@ export interface BillingVerbs {
     after: AfterFailure | null,
     now: number,
   ): Promise<Tenant | null>;
-  /** The charge is still in progress, or still watched: when to look again. Counts as a look-up. Does nothing once settled. */
+  /**
+   * The charge is still in progress, or still watched: when to look again. Counts as a look-up. Does nothing once settled.
+   * @param seen the charge as it was when the processor was asked: an earlier time that was set since then is kept
+   */
   keepWaiting(
-    reference: string,
+    seen: Pick<Charge, "reference" | "lookUpAt">,
     until: { lookUpAt: number | null; resendAt?: number; reason?: string },
     now: number,
   ): Promise<void>;

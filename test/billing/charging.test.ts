@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => world.end());
 
 /** A server that asks a processor which answers look-ups with `state`, and must not be asked for money. */
-function serverThatHears(state: () => ChargeState) {
+function serverThatHears(state: () => ChargeState | Promise<ChargeState>) {
   const processor: Pick<PaymentProcessor, "name" | "mode" | "lookUp" | "chargeSavedCard"> = {
     name: "sandbox",
     mode: "test",
@@ -36,6 +36,19 @@ function serverThatHears(state: () => ChargeState) {
     announce() {},
   });
 }
+
+test("a callback that another server is given while this one asks is not postponed by the earlier answer", async () => {
+  const { now, books, verified, charged } = payingIn(() => world);
+  const { accountKey } = await verified();
+  const { charge } = await charged(accountKey);
+  const newsAt = now() + 1;
+  const charging = serverThatHears(async () => {
+    await world.store.lookUpSoon(charge.reference, newsAt);
+    return { kind: "pending", word: "ongoing" };
+  });
+  await charging.settle(await books(accountKey), charge);
+  expect(await world.store.findCharge(charge.reference)).toMatchObject({ lookUpAt: newsAt, lookUps: 1 });
+});
 
 test("a charge that another server is sending is not failed, whatever card it was for: it may be paid", async () => {
   const { now, books, verified, charged, openPage, pay } = payingIn(() => world);

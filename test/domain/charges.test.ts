@@ -43,7 +43,20 @@ describe("a charge", () => {
     ["may be sent again", { lookUpAt: 5, resendAt: 6 }],
     ["says why it waits", { lookUpAt: 5, reason: "Pending at the bank" }],
   ])("that was looked up counts it, and %s", (_, until) => {
-    expect(keepWaiting(chargeOf({ lookUps: 3 }), until)).toEqual({ key: 1, lookUps: 4, ...until });
+    expect(keepWaiting(chargeOf({ lookUps: 3, lookUpAt: 4 }), 4, until)).toEqual({ key: 1, lookUps: 4, ...until });
+  });
+
+  test.each<
+    [string, { seenAt: number | null; storedAt: number | null; until: number | null; lookUpAt: number | null }]
+  >([
+    ["of which there was news since, is looked up for them", { seenAt: 4, storedAt: 6, until: 9, lookUpAt: 6 }],
+    ["of which there was news since, is not given up", { seenAt: 4, storedAt: 6, until: null, lookUpAt: 6 }],
+    ["that had no time, and has one now, keeps it", { seenAt: null, storedAt: 6, until: 9, lookUpAt: 6 }],
+    ["that another process looks up later, is looked up", { seenAt: 4, storedAt: 12, until: 9, lookUpAt: 9 }],
+    ["that another process no longer looks up, is looked up", { seenAt: 4, storedAt: null, until: 9, lookUpAt: 9 }],
+  ])("that was looked up, and %s", (_, { seenAt, storedAt, until, lookUpAt }) => {
+    const change = keepWaiting(chargeOf({ lookUpAt: storedAt }), seenAt, { lookUpAt: until, resendAt: 7 });
+    expect(change).toMatchObject({ lookUpAt, resendAt: 7 });
   });
 
   test.each<[string, Partial<Charge>, object]>([

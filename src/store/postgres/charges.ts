@@ -90,10 +90,10 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
         return change !== null;
       }),
 
-    keepWaiting: (reference, until, now) =>
+    keepWaiting: ({ reference, lookUpAt }, until, now) =>
       writes.submit(async (tx) => {
         const charge = await requiredCharge(tx, reference);
-        await writeCharge(tx, charge, keepWaiting(charge, until), now);
+        await writeCharge(tx, charge, keepWaiting(charge, lookUpAt, until), now);
       }),
 
     lookUpSoon: (reference, now) =>

@@ -92,10 +92,10 @@ export function chargeVerbs({ client, writer, billing, books }: Connection): Ver
         return change !== null;
       }),
 
-    keepWaiting: (reference, until, now) =>
+    keepWaiting: ({ reference, lookUpAt }, until, now) =>
       writer.submit<void>(() => {
         const charge = billing.requiredCharge(reference);
-        books.writeCharge(charge.accountKey, keepWaiting(charge, until), now);
+        books.writeCharge(charge.accountKey, keepWaiting(charge, lookUpAt, until), now);
       }),
 
     lookUpSoon: (reference, now) =>

@@ -155,8 +155,22 @@ export function chargesContract(backend: StoreBackend): void {
         const { accountKey } = await verified();
         const { charge } = await charged(accountKey);
         await world.store.settleCharge(charge.reference, payment, now());
-        await world.store.keepWaiting(charge.reference, { lookUpAt: now(), resendAt: now() }, now());
+        await world.store.keepWaiting(charge, { lookUpAt: now(), resendAt: now() }, now());
         expect(await world.store.findCharge(charge.reference)).toMatchObject({ state: "succeeded", lookUpAt: null });
+      });
+
+      test("of which there was news while it was looked up is looked up for them, once", async () => {
+        const { accountKey } = await verified();
+        const { charge } = await charged(accountKey);
+        const { reference } = charge;
+        const newsAt = now() + 1;
+        await world.store.lookUpSoon(reference, newsAt);
+        // The answer to a look-up before that comes late.
+        await world.store.keepWaiting(charge, { lookUpAt: newsAt + hourMs }, newsAt + 1);
+        const waiting = await world.store.findCharge(reference);
+        expect(waiting).toMatchObject({ lookUpAt: newsAt, lookUps: charge.lookUps + 1 });
+        await world.store.keepWaiting(waiting ?? charge, { lookUpAt: newsAt + hourMs }, newsAt + 2);
+        expect(await world.store.findCharge(reference)).toMatchObject({ lookUpAt: newsAt + hourMs });
       });
 
       test("is not made again under a reference that is known", async () => {
