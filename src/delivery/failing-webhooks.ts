@@ -1,5 +1,5 @@
 import type { WebhookStands } from "../domain/change.ts";
-import { type DisablePolicy, disablesAt, mostGoneInARow } from "../domain/failing-webhook.ts";
+import { type DisablePolicy, disablesAt, isAnsweredGone, mostGoneInARow } from "../domain/failing-webhook.ts";
 import { hearingOf, isOwnFailure, isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -23,7 +23,7 @@ interface Streak {
   latest: { readonly startedAt: number; readonly heardAt: number } | null;
   /** The latest success reported after a failure had begun; null: none. */
   wellAt: number | null;
-  /** When we heard of each delivery in the current run of 410 answers. */
+  /** When we heard of each delivery in the current row of 410 answers. */
   gone: readonly number[];
   /** Time lost to outages of our own since its failures were last noted. */
   excusedMs: number;
@@ -187,7 +187,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     const streak = streaks.get(webhookKey) ?? begin({ tenantKey, webhookKey }, at);
     const heardAt = clock.now();
     const before = streak.gone.length;
-    const isGone = attempt.statusCode === 410 && next.kind === "failed";
+    const isGone = isAnsweredGone(attempt.statusCode) && next.kind === "failed";
     streak.latest = { startedAt: at, heardAt };
     streak.gone = isGone ? [...streak.gone, heardAt].slice(-mostGoneInARow) : [];
     const isRowKnown = Math.max(before, streak.gone.length) > 1 && before !== streak.gone.length;
@@ -201,7 +201,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     const { webhook: ref, since, wellAt, gone, excusedMs } = streak;
     streak.excusedMs = 0;
     try {
-      const noted = await store.noteFailures(ref, { since, at, goneInARow: gone.length, excusedMs }, policy);
+      const noted = await store.noteFailures(ref, { since, at, gone, excusedMs }, policy);
       if (!noted) return;
       streak.isNoted = true;
       // Otherwise a success was reported in the meantime, and what was noted is history.
@@ -210,6 +210,9 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
         streak.lookAt = noted.lookAgainAt;
       }
       const { webhook, failing, disabled, isNew, isToldNow } = noted;
+      // Another process got another answer in between.
+      const lost = gone.at(-1 - failing.goneInARow);
+      if (lost !== undefined) streak.gone = streak.gone.filter((heardAt) => heardAt > lost);
       if (isNew || isToldNow || disabled) announceWebhook(hub, tenantId, webhook);
       const news = { about: ref, tenantId };
       const failing_since = formatIso(failing.since);

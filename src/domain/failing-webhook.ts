@@ -34,7 +34,8 @@ export interface Failures {
   readonly since: number;
   /** Start of the latest. */
   readonly at: number;
-  readonly goneInARow: number;
+  /** When we heard of each delivery in the current row of 410 answers, the oldest first. */
+  readonly gone: readonly number[];
   /** How much of the time since the last success was lost to outages of our own and has not been deducted yet. */
   readonly excusedMs: number;
 }
@@ -61,11 +62,33 @@ export const leastSpanMs = 12 * hourMs;
 
 export const mostGoneInARow = 3;
 
+export const isAnsweredGone = (statusCode: number | null): boolean => statusCode === 410;
+
+/** Whether the webhook would be disabled for its 410 answers. */
+export const wouldBeGone = ({ gone }: Failures, { disableAfterMs }: DisablePolicy): boolean =>
+  disableAfterMs !== null && gone.length >= mostGoneInARow;
+
+/** How the latest attempt of a record ended. */
+export interface EndedAttempt {
+  readonly endedAt: number;
+  /** Of a failure; null: there was no answer, or it was acknowledged. */
+  readonly statusCode: number | null;
+}
+
+/**
+ * What is left of a row of 410 answers: it begins after the latest attempt that ended otherwise. Whoever counts it hears of
+ * its own attempts only, and others may send to the same webhook.
+ */
+export function goneSince(gone: readonly number[], ended: readonly EndedAttempt[]): readonly number[] {
+  const others = ended.filter(({ statusCode }) => !isAnsweredGone(statusCode));
+  return gone.filter((at) => others.every(({ endedAt }) => endedAt < at));
+}
+
 /** @param before null: it was not failing */
 export function afterFailures(before: Failing | null, failures: Failures, policy: DisablePolicy): FailureEffect {
-  const { at, goneInARow } = failures;
-  const failing: Failing = { ...excused(before ?? newlyFailing(failures.since), failures), goneInARow };
-  const isGone = policy.disableAfterMs !== null && goneInARow >= mostGoneInARow;
+  const { at, gone } = failures;
+  const failing: Failing = { ...excused(before ?? newlyFailing(failures.since), failures), goneInARow: gone.length };
+  const isGone = wouldBeGone(failures, policy);
   const { tellAt, warnAt, disableAt } = milestonesOf(failing, policy);
   if (isGone || at >= disableAt) {
     const disabled: Disabled = { at, reason: isGone ? "gone" : "failing" };

@@ -35,7 +35,10 @@ export interface FailingWebhookVerbs {
   failingWebhooks(): Promise<KnownFailing[]>;
   /** Those of accounts that are not deleted, including disabled ones; longest failing first. */
   listFailingWebhooks(limit: number): Promise<FailingWebhook[]>;
-  /** Attempts have failed. Null when the webhook is no longer registered, or disabled. */
+  /**
+   * Attempts have failed. Null when the webhook is no longer registered, or disabled. Where other processes deliver too, it is
+   * not disabled for a row of 410 answers that its latest records contradict: the row begins after that.
+   */
   noteFailures(webhook: WebhookRef, failures: Failures, policy: DisablePolicy): Promise<NotedFailures | null>;
   /**
    * An attempt succeeded at this time. Null when no earlier failure was noted, or when the webhook is disabled or no longer

@@ -84,7 +84,7 @@ function setUp(changes: Partial<FailingWebhookVerbs> = {}, disableAfterMs: numbe
     await failingWebhooks.flush();
   }
 
-  const rows = () => given.map(({ goneInARow }) => goneInARow);
+  const rows = () => given.map(({ gone }) => gone.length);
   return { clock, hear, attempt, failingWebhooks, written, told, events, given, rows, lines };
 }
 
@@ -258,6 +258,24 @@ describe("what others have noted", () => {
     expect(written).toEqual(["failing", "well", "failing"]);
     await attempt(410);
     expect(written.at(-1)).toBe("disabled");
+  });
+
+  test("ends a row of 410s that the store knows to be broken by others: the next ones are counted anew", async () => {
+    const { attempt, clock, given, written } = setUp({
+      async noteFailures(_, failures) {
+        const left = given.length === 1 ? failures.gone.slice(-1) : failures.gone;
+        const effect = afterFailures(null, { ...failures, gone: left }, { disableAfterMs: day });
+        given.push(failures);
+        written.push(effect.disabled ? "disabled" : "failing");
+        return { ...effect, isNew: false, webhook: registered(1, { failing: effect.failing }) };
+      },
+    });
+    for (let i = 0; i < 5; i++) {
+      await attempt(410);
+      clock.advance(1);
+    }
+    expect(given.map(({ gone }) => gone.length)).toEqual([2, 3, 2, 3]);
+    expect(written).toEqual(["failing", "failing", "failing", "disabled"]);
   });
 
   test("is older than a success that was heard of while it was being asked for", async () => {

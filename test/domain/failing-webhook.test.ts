@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { afterFailures, type Failing, type Failures } from "../../src/domain/failing-webhook.ts";
+import { afterFailures, type Failing, type Failures, goneSince } from "../../src/domain/failing-webhook.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -16,7 +16,7 @@ const failing = (given: Partial<Failing> = {}): Failing => ({
 const failedAt = (at: number, given: Partial<Failures> = {}): Failures => ({
   since: start + at,
   at: start + at,
-  goneInARow: 0,
+  gone: [],
   excusedMs: 0,
   ...given,
 });
@@ -107,10 +107,47 @@ describe("deliveries that are answered 410", () => {
     [3, 5 * day, { at: start + hour, reason: "gone" }],
     [4, 5 * day, { at: start + hour, reason: "gone" }],
     [3, null, null],
-  ])("%i in a row, disabled after %p: %j", (goneInARow, disableAfterMs, disabled) => {
-    expect(afterFailures(failing(), failedAt(hour, { goneInARow }), { disableAfterMs }).disabled).toEqual(
-      disabled as never,
-    );
+  ])("%i in a row, disabled after %p: %j", (inARow, disableAfterMs, disabled) => {
+    expect(
+      afterFailures(failing(), failedAt(hour, { gone: Array(inARow).fill(start) }), { disableAfterMs }).disabled,
+    ).toEqual(disabled as never);
+  });
+
+  test.each<[string, [endedAt: number, statusCode: number | null][], number[]]>([
+    [
+      "goes on, if the records tell of nothing else",
+      [
+        [1, null],
+        [2, 410],
+        [5, 410],
+      ],
+      [2, 5, 9],
+    ],
+    [
+      "begins after a success elsewhere",
+      [
+        [7, null],
+        [3, null],
+        [9, 410],
+      ],
+      [9],
+    ],
+    [
+      "begins after another failure elsewhere",
+      [
+        [2, 404],
+        [9, 410],
+      ],
+      [5, 9],
+    ],
+    ["is over, if that was the latest", [[9, null]], []],
+  ])("the row of them %s", (_, ended, left) => {
+    expect(
+      goneSince(
+        [2, 5, 9],
+        ended.map(([endedAt, statusCode]) => ({ endedAt, statusCode })),
+      ),
+    ).toEqual(left);
   });
 });
 

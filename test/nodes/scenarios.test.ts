@@ -132,6 +132,21 @@ describeWithPostgres("of two servers on one database", () => {
       expect(await outcome(atB, await ingestOne(atB))).toMatchObject({ state: "DELIVERED" });
     },
 
+    async "a webhook that takes what the other sends is not disabled for 410 answers to one"({ atA, atB, hook }) {
+      const { url } = hook((response, _, { text }) => response.writeHead(text.includes("gone") ? 410 : 204).end());
+      await register(atA, url);
+      const send = async (account: TestAccount, gone: boolean) =>
+        (await outcome(account, await ingestOne(account, { is: gone ? "gone" : "here" }))).state;
+      const shown = async () => (await atB.get("/v1/tenants/webhooks?expand=true")).body[0];
+      const sent = [await send(atA, true), await send(atB, false), await send(atA, true)];
+      await until(shown, ({ failing_since }) => failing_since !== null);
+      sent.push(await send(atA, true), await send(atB, false));
+      expect(sent).toEqual(["FAILED", "DELIVERED", "FAILED", "FAILED", "DELIVERED"]);
+      const next = async () => ({ sent: await send(atB, false), ...(await shown()) });
+      const settled = await until(next, ({ failing_since, state }) => failing_since === null || state === "disabled");
+      expect(settled).toMatchObject({ sent: "DELIVERED", state: "active" });
+    },
+
     async "what is signed at one is signed with what was rotated at the other"({ atA, atB, hook }) {
       const target = hook();
       await register(atA, target.url);

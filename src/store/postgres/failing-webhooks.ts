@@ -1,16 +1,18 @@
 import { and, eq } from "drizzle-orm";
 import { shownUrl } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
-import { afterFailures, endsFailing } from "../../domain/failing-webhook.ts";
+import { afterFailures, type EndedAttempt, endsFailing, goneSince, wouldBeGone } from "../../domain/failing-webhook.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
 import type { FailingWebhook, FailingWebhookVerbs, KnownFailing } from "../failing-webhooks.ts";
+import { healthLimits } from "../webhook-health.ts";
 import { toStandingColumns } from "../webhook-rows.ts";
 import { noteAct } from "./audit.ts";
 import type { Connection } from "./connection.ts";
 import { hold, holdLiving } from "./held-tenants.ts";
 import type { Transaction } from "./pool.ts";
 import * as t from "./schema.ts";
+import { latestOf } from "./webhook-health.ts";
 
 /**
  * What nodes keep of a tenant includes whether a webhook is disabled, so that change is announced and invalidates it. How
@@ -29,6 +31,12 @@ export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhoo
       .set(row)
       .where(and(eq(t.webhook.tenantKey, tenantKey), eq(t.webhook.key, webhook.key)));
     return { ...webhook, ...standing };
+  }
+
+  /** As far back as health is judged. What other nodes got since the first of three 410s is rarely of an older event. */
+  async function endedOf({ run }: Transaction, tenantKey: number, webhookKey: number): Promise<EndedAttempt[]> {
+    const latest = await latestOf(run, tenantKey, [webhookKey], healthLimits);
+    return latest.flatMap(({ endedAt, statusCode }) => (endedAt === null ? [] : { endedAt, statusCode }));
   }
 
   return {
@@ -52,11 +60,14 @@ export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhoo
       )),
     ],
 
-    noteFailures: ({ tenantKey, webhookKey }, failures, policy) =>
+    noteFailures: ({ tenantKey, webhookKey }, heard, policy) =>
       writes.submit(async (tx) => {
         const { tenant, webhooks } = await hold(tx, tenantKey);
         const webhook = webhooks.find(({ key }) => key === webhookKey);
         if (!webhook || webhook.disabled) return null;
+        const failures = wouldBeGone(heard, policy)
+          ? { ...heard, gone: goneSince(heard.gone, await endedOf(tx, tenantKey, webhookKey)) }
+          : heard;
         const { failing, disabled, ...effect } = afterFailures(webhook.failing, failures, policy);
         if (disabled || !webhook.failing) {
           const as = disabled ? "disabled" : "failing";

@@ -2,6 +2,7 @@ import type { WebhookHealth, WebhookVerbs } from "../store.ts";
 import { type LastAttempt, type LatestRecord, summarizeHealth } from "../webhook-health.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText } from "./parameters.ts";
+import type { Transaction } from "./pool.ts";
 
 /**
  * The latest records of each webhook (`$2`) of a tenant (`$1`), up to `$4` of each, among the latest `$3` of the tenant. The
@@ -12,10 +13,11 @@ import { arrayText } from "./parameters.ts";
  */
 export const latestText = `
   with walked as materialized (
-    (select event_seq, key, webhook_key, true as waits, last_attempt_at, error_reason, error_code from pending
+    (select event_seq, key, webhook_key, true as waits, last_attempt_at, last_duration_ms, error_reason, error_code, status_code
+      from pending
       where tenant_key = $1::bigint order by event_seq desc, key limit $3::int)
     union all
-    (select event_seq, key, webhook_key, false, null, null, null from delivery
+    (select event_seq, key, webhook_key, false, null, null, null, null, null from delivery
       where tenant_key = $1::bigint order by event_seq desc, key limit $3::int)
   ), latest as (
     select * from walked order by event_seq desc, key limit $3::int
@@ -26,9 +28,11 @@ export const latestText = `
   select webhook_key::float8 as "webhookKey", event_seq::float8 as "eventSeq", found.*
   from placed cross join lateral (
     select 'PENDING' as state, placed.last_attempt_at::float8 as "lastAttemptAt", placed.error_reason as "errorReason",
-      placed.error_code as "errorCode", null::float8 as "typeHash" where waits
+      placed.error_code as "errorCode", null::float8 as "typeHash", placed.status_code as "statusCode",
+      (placed.last_attempt_at + coalesce(placed.last_duration_ms, 0))::float8 as "endedAt" where waits
     union all
-    (select case state when 1 then 'DELIVERED' else 'FAILED' end, last_attempt_at::float8, error_reason, error_code, type_hash::float8
+    (select case state when 1 then 'DELIVERED' else 'FAILED' end, last_attempt_at::float8, error_reason, error_code,
+        type_hash::float8, status_code, (last_attempt_at + coalesce(last_duration_ms, 0))::float8
       from delivery where not waits and tenant_key = $1::bigint and delivery.event_seq = placed.event_seq
         and delivery.key = placed.key limit 1)
   ) found
@@ -44,20 +48,24 @@ export const statusesText = `
     order by key desc limit 1
   ) found`;
 
+interface LatestOfWebhook extends LatestRecord {
+  readonly webhookKey: number;
+  readonly statusCode: number | null;
+  /** When its latest attempt ended; null: there was none. */
+  readonly endedAt: number | null;
+}
+
+export const latestOf = (
+  read: Transaction["run"],
+  tenantKey: number,
+  keys: readonly number[],
+  { records, walked }: HealthLimits,
+) => read<LatestOfWebhook>(latestText, [tenantKey, arrayText(keys), walked, records]);
+
 export function webhookHealthVerbs({
   pool,
   webhooks: webhooksOf,
 }: Pick<Connection, "pool"> & Pick<WebhookVerbs, "webhooks">): Pick<WebhookVerbs, "webhookHealth"> {
-  async function latestOf(tenantKey: number, keys: readonly number[], { records, walked }: HealthLimits) {
-    const rows = await pool.read<LatestRecord & { webhookKey: number }>(latestText, [
-      tenantKey,
-      arrayText(keys),
-      walked,
-      records,
-    ]);
-    return Map.groupBy(rows, ({ webhookKey }) => webhookKey);
-  }
-
   async function statusesOf(
     tenantKey: number,
     attempts: readonly (LastAttempt & { webhookKey: number })[],
@@ -76,7 +84,8 @@ export function webhookHealthVerbs({
       const webhooks = await webhooksOf(tenantKey);
       if (webhooks.length === 0) return [];
       const keys = webhooks.map(({ key }) => key);
-      const latest = await latestOf(tenantKey, keys, limits);
+      const rows = await latestOf(pool.read, tenantKey, keys, limits);
+      const latest = Map.groupBy(rows, ({ webhookKey }) => webhookKey);
       const summaries = webhooks.map((webhook) => ({ webhook, ...summarizeHealth(latest.get(webhook.key) ?? []) }));
       const attempts = summaries.flatMap(({ webhook, last }) => (last ? [{ ...last, webhookKey: webhook.key }] : []));
       const statuses = await statusesOf(tenantKey, attempts);

@@ -129,12 +129,12 @@ export function changesContract(backend: StoreBackend): void {
         const [webhook] = await world.store.webhooks(tenant.key);
         const [ref, id] = [{ tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 }, webhook?.id ?? ""];
         const fail =
-          (at: number, goneInARow = 0) =>
+          (at: number, gone: number[] = []) =>
           () =>
-            world.store.noteFailures(ref, { since: 0, at, goneInARow, excusedMs: 0 }, { disableAfterMs: 1 });
+            world.store.noteFailures(ref, { since: 0, at, gone, excusedMs: 0 }, { disableAfterMs: 1 });
         const succeed = () => world.store.noteSuccess(ref, 4);
         const enable = () => world.store.enableWebhook(tenant.key, id);
-        const acts = [fail(0), fail(1), succeed, succeed, fail(2), fail(3, 3), succeed, enable, enable];
+        const acts = [fail(0), fail(1), succeed, succeed, fail(2), fail(3, [3, 3, 3]), succeed, enable, enable];
         const told_: unknown[] = [];
         for (const act of acts) {
           await toldOf(tenant, act);

@@ -21,7 +21,7 @@ export function ownershipContract(backend: StoreBackend): void {
     };
 
     async function disable({ tenantKey, webhookKey }: DueDelivery): Promise<void> {
-      const failures = { since: 0, at: world.clock.now(), goneInARow: 3, excusedMs: 0 };
+      const failures = { since: 0, at: world.clock.now(), gone: [1, 2, 3], excusedMs: 0 };
       await world.store.noteFailures({ tenantKey, webhookKey }, failures, { disableAfterMs: 5 * 24 * 3_600_000 });
     }
 

@@ -220,7 +220,7 @@ describeWithPostgres("two nodes on one database", () => {
     const [webhook] = await two.webhooks(tenant.key);
     const [ref, id] = [{ tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 }, webhook?.id ?? ""];
     const [mine] = (await accept(one)).deliveries;
-    await two.noteFailures(ref, { since: 0, at: 1, goneInARow: 3, excusedMs: 0 }, { disableAfterMs: 1 });
+    await two.noteFailures(ref, { since: 0, at: 1, gone: [1, 1, 1], excusedMs: 0 }, { disableAfterMs: 1 });
     expect(await accept(one)).toMatchObject({ deliveries: [], unowned: [], failed: [ref.webhookKey] });
     // Of the attempt that was under way on the other node.
     if (mine) expect((await one.settle(settlementOf(mine, "retry", systemClock.now()))).kind).toBe("settled");
@@ -231,6 +231,27 @@ describeWithPostgres("two nodes on one database", () => {
     expect((await accept(one)).deliveries).toHaveLength(1);
     expect(told).toEqual(["disabled", "well"]);
   });
+
+  test.each(["delivered", "retry"] as const)(
+    "take no webhook for gone to which another node had something %s since the first 410",
+    async (outcome) => {
+      const { stores, tenant, accept } = await twoNodes();
+      const [one, two] = stores;
+      const [webhook] = await one.webhooks(tenant.key);
+      const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
+      const note = (...gone: number[]) =>
+        one.noteFailures(ref, { since: row[0] ?? 0, at: gone.at(-1) ?? 0, gone, excusedMs: 0 }, { disableAfterMs: 1 });
+      const [theirs] = (await accept(two)).deliveries;
+      if (!theirs) throw new Error("it was not accepted");
+      const attempt = settlementOf(theirs, outcome, systemClock.now());
+      await two.settle(attempt);
+      const endedAt = attempt.attempt.startedAt + attempt.attempt.durationMs;
+      const row = [endedAt - 1, endedAt, endedAt + 1];
+      expect(await note(...row)).toMatchObject({ disabled: null, failing: { goneInARow: 1 } });
+      expect(await note(...row.map((at) => at + 1))).toMatchObject({ disabled: null, failing: { goneInARow: 2 } });
+      expect(await note(...row.map((at) => at + 2))).toMatchObject({ disabled: { reason: "gone" } });
+    },
+  );
 
   test.each([
     ["another", 1],
