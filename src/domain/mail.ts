@@ -106,21 +106,34 @@ export function queuedLink(before: MailState | null, fact: MailFact, now: number
   return sentAt !== null && earliestAfter(sentAt, now) > now ? null : queued(before, fact, now);
 }
 
-/** @param said what was sent; the state may have more by now */
-export const sent = (state: MailState, said: MailState, now: number): MailState => without(state, said, now, now);
+/**
+ * Whether it is still the mail that was read, whatever was added to it. A server that was cut off notes late what became of
+ * one; if another server has sent it by then, what waits now was queued later.
+ */
+const isStill = (state: MailState, read: MailState): boolean => state.queuedAt === read.queuedAt;
 
-/** Nothing that it says holds any longer, so no mail was sent: the next one does not wait for it. @param read as `said` */
-export const dropped = (state: MailState, read: MailState, now: number): MailState =>
+/** @param said what was sent; the state may have more by now. Null: nothing changes */
+export const sent = (state: MailState, said: MailState, now: number): MailState | null =>
+  without(state, said, now, now);
+
+/**
+ * Nothing that it says holds any longer, so no mail was sent: the next one does not wait for it. Null: nothing changes.
+ * @param read as `said`
+ */
+export const dropped = (state: MailState, read: MailState, now: number): MailState | null =>
   without(state, read, state.sentAt ?? 0, now);
 
-function without(state: MailState, said: MailState, sentAt: number, now: number): MailState {
+function without(state: MailState, said: MailState, sentAt: number, now: number): MailState | null {
+  if (!isStill(state, said)) return null;
   const facts = state.facts.slice(said.facts.length);
   const leftOut = state.leftOut - said.leftOut;
   if (facts.length === 0 && leftOut === 0) return { ...nothing, sentAt };
   return { facts, leftOut, queuedAt: now, dueAt: earliestAfter(sentAt, now), attempts: 0, sentAt };
 }
 
-export function notSent(state: MailState, now: number): MailState {
+/** Null: nothing changes. @param said as of `sent` */
+export function notSent(state: MailState, said: MailState, now: number): MailState | null {
+  if (!isStill(state, said)) return null;
   if (now - state.queuedAt >= mailRules.lifetimeMs) return { ...nothing, sentAt: state.sentAt ?? 0 };
   const pauseMs = Math.min(longestRetryMs, firstRetryMs * 2 ** state.attempts);
   return { ...state, attempts: state.attempts + 1, dueAt: now + pauseMs };

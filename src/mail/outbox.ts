@@ -43,6 +43,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const { store, post, clock, log, mayRun, open, context, onSent, onFailure } = deps;
   let running: Promise<void> | null = null;
   const isRunning = () => running !== null;
+  const maySend = () => !isStopped && mayRun();
   let cancelTimer: (() => void) | null = null;
   let isStopped = true;
   let isWanted = false;
@@ -75,11 +76,11 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function work(): Promise<void> {
     try {
       if (unnoted) await noteSent(unnoted);
-      while (!isStopped && mayRun()) {
+      while (maySend()) {
         const { mails } = await store.dueMail(clock.now(), batch);
         if (mails.length === 0) break;
         for (const mail of mails) {
-          if (isStopped) return;
+          if (!maySend()) break;
           await deliver(mail);
         }
       }

@@ -12,11 +12,14 @@ export interface MailVerbs {
   queueMail(order: MailOrder, now: number): Promise<boolean>;
   /** Due mails, longest waiting first, and when the next one after them is due. */
   dueMail(now: number, limit: number): Promise<{ mails: WaitingMail[]; nextAt: number | null }>;
-  /** @param said the mail as it was when it was read */
+  /**
+   * This verb and the next two change nothing if another server has dealt with the mail since it was read.
+   * @param said the mail as it was then
+   */
   mailSent(said: WaitingMail, now: number): Promise<void>;
   /** Nothing that it says holds any longer, so it was not sent. @param read as `said` */
   mailDropped(read: WaitingMail, now: number): Promise<void>;
-  /** @returns whether it will be tried again */
+  /** False when it is given up. */
   mailNotSent(said: WaitingMail, now: number): Promise<boolean>;
 
   /**

@@ -42,7 +42,8 @@ test.each([
   [6, 60],
   [40, 60],
 ])("after %i attempts in vain the next one is %i minutes later", (attempts, minutes) => {
-  const after = notSent(state({ attempts }), now);
+  const before = state({ attempts });
+  const after = notSent(before, before, now);
   expect(after).toMatchObject({ attempts: attempts + 1, dueAt: now + minutes * 60_000, facts: [{ n: 1 }] });
 });
 
@@ -85,6 +86,14 @@ test.each<[string, number | null, number]>([
   expect(empty).toMatchObject({ facts: [], dueAt: null, sentAt: sentAt ?? 0 });
   expect(queued(empty, { n: 2 }, now).dueAt).toBe(dueAt);
   expect(dropped(queued(read, { n: 2 }, now), read, now)).toMatchObject({ facts: [{ n: 2 }], dueAt });
+});
+
+test.each([
+  ["sent", sent],
+  ["dropped", dropped],
+  ["not sent", notSent],
+])("a mail that was %s changes nothing of one that was queued later", (_, become) => {
+  expect(become(state({ queuedAt: now + 1 }), state({ queuedAt: now }), now + 2)).toBeNull();
 });
 
 test("addresses that were made up get no mail", () => {

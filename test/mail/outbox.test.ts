@@ -23,6 +23,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
   let refusal: string | null = null;
   let isFull = false;
   let isBroken = false;
+  let most = holds ? Number.POSITIVE_INFINITY : 0;
   const unreadable = new Set<string>();
   const store: Pick<
     Store,
@@ -33,7 +34,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
       waiting.push({ kind, recipient, state: queued(null, fact, now) });
       return true;
     },
-    dueMail: async () => ({ mails: waiting.slice(0, 1), nextAt: null }),
+    dueMail: async (_, limit) => ({ mails: waiting.slice(0, limit), nextAt: null }),
     async mailSent({ kind }) {
       if (isBroken) throw new Error("disk full");
       waiting.splice(0, 1);
@@ -69,7 +70,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
         posted.push(`${to}: ${subject}`, text, id);
       },
     },
-    mayRun: () => holds,
+    mayRun: () => posted.length / 3 < most,
     open: (fact) => fact,
     context: () => ({ baseUrl: "https://relay.example.com" }),
     onSent: () => {},
@@ -85,6 +86,8 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
   const state = (fact: MailFact): MailState => queued(null, fact, clock.now());
   return {
     ...{ clock, waiting, posted, ended, lines, outbox, notices, state },
+    /** The job is another server's once so many mails were sent. */
+    loseJobAfter: (mails: number) => (most = mails),
     refuse: (words: string | null) => (refusal = words),
     fill: () => (isFull = true),
     damage: (id: string) => void unreadable.add(id),
@@ -169,6 +172,20 @@ test("a server that does not hold the job sends nothing", async () => {
   notices.webhook(disabled);
   await settle();
   expect([waiting.length, posted.length]).toEqual([1, 0]);
+});
+
+test("a server that loses the job sends no more of what it has read, and looks again later", async () => {
+  const { clock, outbox, notices, waiting, posted, loseJobAfter, settle } = setUp();
+  loseJobAfter(1);
+  notices.operator("disk.low", { freeBytes: 1, floorBytes: 2 });
+  await notices.flush();
+  outbox.start();
+  await settle();
+  expect([waiting.length, posted.length / 3]).toEqual([1, 1]);
+  loseJobAfter(2);
+  clock.advance(10_000);
+  await settle();
+  expect([waiting.length, posted.length / 3]).toEqual([0, 2]);
 });
 
 test("a mail that was taken is not sent again while the store cannot note it", async () => {

@@ -58,21 +58,23 @@ export function mailVerbs({ pool, writes }: Connection): MailVerbs {
     mailSent: (said, now) =>
       writes.submit(async (tx) => {
         const state = await stateOf(tx, said);
-        if (state) await write(tx, said, sent(state, said.state, now));
+        const after = state && sent(state, said.state, now);
+        if (after) await write(tx, said, after);
       }),
 
     mailDropped: (read, now) =>
       writes.submit(async (tx) => {
         const state = await stateOf(tx, read);
-        if (state) await write(tx, read, dropped(state, read.state, now));
+        const after = state && dropped(state, read.state, now);
+        if (after) await write(tx, read, after);
       }),
 
     mailNotSent: (said, now) =>
       writes.submit(async (tx) => {
         const state = await stateOf(tx, said);
-        const after = state && notSent(state, now);
+        const after = state && notSent(state, said.state, now);
         if (after) await write(tx, said, after);
-        return after !== null && after.dueAt !== null;
+        return after?.dueAt !== null;
       }),
 
     orderPasswordReset: (tenantKey, tokenHash, order, now) =>

@@ -58,21 +58,23 @@ export function mailVerbs({ client, writer, hold, audit }: Connection): MailVerb
     mailSent: (said, now) =>
       writer.submit<void>(() => {
         const state = stateOf(said);
-        if (state) write(said, sent(state, said.state, now));
+        const after = state && sent(state, said.state, now);
+        if (after) write(said, after);
       }),
 
     mailDropped: (read, now) =>
       writer.submit<void>(() => {
         const state = stateOf(read);
-        if (state) write(read, dropped(state, read.state, now));
+        const after = state && dropped(state, read.state, now);
+        if (after) write(read, after);
       }),
 
     mailNotSent: (said, now) =>
       writer.submit<boolean>(() => {
         const state = stateOf(said);
-        const after = state && notSent(state, now);
+        const after = state && notSent(state, said.state, now);
         if (after) write(said, after);
-        return after !== null && after.dueAt !== null;
+        return after?.dueAt !== null;
       }),
 
     orderPasswordReset: (tenantKey, tokenHash, mail, now) =>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { type MailKind, mailRules, resetLifetimeMs } from "../../../src/domain/mail.ts";
+import { type MailKind, mailRules, resetLifetimeMs, type WaitingMail } from "../../../src/domain/mail.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, newAct, type World } from "../../support/store-factory.ts";
@@ -83,6 +83,24 @@ export function mailContract(backend: StoreBackend): void {
       expect(await shown(start + 10)).toEqual([]);
       await queue(3, start + 11);
       expect(await shown(start + 11)).toEqual([["webhook.failing", "ada@x.io", 3]]);
+    });
+
+    const late: readonly [string, (said: WaitingMail, at: number) => Promise<unknown>][] = [
+      ["sent", (said, at) => world.store.mailSent(said, at)],
+      ["dropped", (said, at) => world.store.mailDropped(said, at)],
+      ["not sent", (said, at) => world.store.mailNotSent(said, at)],
+    ];
+    test.each(late)("one that is noted late as %s, after another server sent it, changes nothing", async (_, note) => {
+      await queue(1);
+      const said = await first();
+      await world.store.mailSent(said, start + 10);
+      await note(said, start + 20);
+      expect(await world.store.dueMail(start + 10 * mailRules.intervalMs, 10)).toEqual({ mails: [], nextAt: null });
+      await queue(2, start + 30);
+      await note(said, start + 40);
+      const next = start + 10 + mailRules.intervalMs;
+      expect((await world.store.dueMail(start + 40, 10)).nextAt).toBe(next);
+      expect(await shown(next)).toEqual([["webhook.failing", "ada@x.io", 2]]);
     });
 
     test("a link that waits to be tried again gives way to a newer one, and keeps its turn", async () => {
