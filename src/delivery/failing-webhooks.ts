@@ -263,6 +263,12 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     streak.lookAt = streak.since + unnotedMs;
   }
 
+  /** Others have noted that it is failing, since another time perhaps. */
+  function learnOf(streak: Streak, since: number): void {
+    if (!streak.isNoted) streak.since = since;
+    streak.isNoted = true;
+  }
+
   async function learn(): Promise<void> {
     // One read is enough for several callers, and changes that it does not see are reported to us.
     learnAt = null;
@@ -273,7 +279,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
         const success = successes.get(webhook.webhookKey);
         const streak = streaks.get(webhook.webhookKey);
         if (success) noteSuccess(known(webhook, since, goneInARow), success);
-        else if (streak) streak.isNoted = true;
+        else if (streak) learnOf(streak, since);
         else remember(known(webhook, since, goneInARow));
       }
     } catch (error) {
@@ -302,7 +308,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
       const streak = streaks.get(webhookKey);
       if (as === "disabled") streaks.delete(webhookKey);
       else if (as === "well" && streak) keepLater(streak, at);
-      else if (streak) streak.isNoted = true;
+      else if (streak) learnOf(streak, at);
       else if (as === "failing") remember(known({ tenantKey, webhookKey }, at, 0));
     },
 

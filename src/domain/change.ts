@@ -43,6 +43,7 @@ type ChangeOfTenant =
 /** How a webhook stood at one moment. A process that hears of it later may know more by then. */
 export interface WebhookStands {
   readonly as: "well" | "failing" | "disabled";
+  /** Of a failing one: since when. */
   readonly at: number;
 }
 

@@ -30,7 +30,7 @@ export interface Disabled {
 
 /** What failed attempts say about a webhook. */
 export interface Failures {
-  /** Start of the first of them. */
+  /** Start of the first of them, or since when the webhook was failing as far as is known, before any of `excusedMs`. */
   readonly since: number;
   /** Start of the latest. */
   readonly at: number;
@@ -113,9 +113,13 @@ export function disablesAt({ since, warnedAt }: Failing, { disableAfterMs }: Dis
 
 const newlyFailing = (since: number): Failing => ({ since, goneInARow: 0, toldAt: null, warnedAt: null });
 
-/** As if the outage had not happened: everything counted from a time before it starts that much later. */
-function excused(failing: Failing, { at, excusedMs }: Failures): Failing {
-  const later = (time: number) => Math.min(time + excusedMs, at);
+/**
+ * As if the outage had not happened: everything counted from a time before it starts that much later. Each process that was
+ * cut off reports it, and by then another one may have deducted the same outage: then `since` is as late as it ought to be.
+ */
+function excused(failing: Failing, { since, at, excusedMs }: Failures): Failing {
+  const owedMs = Math.min(Math.max(since + excusedMs - failing.since, 0), excusedMs);
+  const later = (time: number) => Math.min(time + owedMs, at);
   return { ...failing, since: later(failing.since), warnedAt: failing.warnedAt && later(failing.warnedAt) };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createFailingWebhooks } from "../../src/delivery/failing-webhooks.ts";
+import { createFailingWebhooks, type FailingWebhooksDeps } from "../../src/delivery/failing-webhooks.ts";
 import { afterFailures, type Failing, type Failures } from "../../src/domain/failing-webhook.ts";
 import type { FailureCode } from "../../src/domain/failure.ts";
 import { formatIso } from "../../src/lib/iso-time.ts";
@@ -16,9 +16,12 @@ const hour = 60 * minute;
 const day = 24 * hour;
 
 /** It, over a store that keeps one webhook; what it writes is noted in `written`. */
-function setUp(changes: Partial<FailingWebhookVerbs> = {}, disableAfterMs: number | null = 5 * day) {
+function setUp(
+  changes: Partial<FailingWebhookVerbs> = {},
+  disableAfterMs: number | null = 5 * day,
+  clock = createFakeClock(),
+) {
   const policy = { disableAfterMs };
-  const clock = createFakeClock();
   const written: string[] = [];
   const told: Record<string, unknown>[] = [];
   const events: Record<string, unknown>[] = [];
@@ -31,25 +34,26 @@ function setUp(changes: Partial<FailingWebhookVerbs> = {}, disableAfterMs: numbe
     now: clock.now,
     out: (line) => void lines.push(JSON.parse(line)),
   });
-  const failingWebhooks = createFailingWebhooks({
-    store: {
-      failingWebhooks: async () => [],
-      async noteFailures(_, failures) {
-        const isNew = failing === null;
-        given.push(failures);
-        const effect = afterFailures(failing, failures, policy);
-        failing = effect.failing;
-        written.push(effect.disabled ? "disabled" : "failing");
-        const webhook = registered(1, { failing, disabled: effect.disabled });
-        return { ...effect, isNew, webhook };
-      },
-      async noteSuccess() {
-        written.push("well");
-        failing = null;
-        return registered(1);
-      },
-      ...changes,
+  const store: FailingWebhooksDeps["store"] = {
+    failingWebhooks: async () => [],
+    async noteFailures(_, failures) {
+      const isNew = failing === null;
+      given.push(failures);
+      const effect = afterFailures(failing, failures, policy);
+      failing = effect.failing;
+      written.push(effect.disabled ? "disabled" : "failing");
+      const webhook = registered(1, { failing, disabled: effect.disabled });
+      return { ...effect, isNew, webhook };
     },
+    async noteSuccess() {
+      written.push("well");
+      failing = null;
+      return registered(1);
+    },
+    ...changes,
+  };
+  const failingWebhooks = createFailingWebhooks({
+    store,
     clock,
     log,
     hub: { publish: (_tenant, _kind, data) => void told.push(data()) },
@@ -85,7 +89,8 @@ function setUp(changes: Partial<FailingWebhookVerbs> = {}, disableAfterMs: numbe
   }
 
   const rows = () => given.map(({ gone }) => gone.length);
-  return { clock, hear, attempt, failingWebhooks, written, told, events, given, rows, lines };
+  const since = () => failing?.since;
+  return { clock, store, hear, attempt, failingWebhooks, written, told, events, given, rows, lines, since };
 }
 
 describe("what is written", () => {
@@ -356,6 +361,33 @@ describe("an outage of our own", () => {
     await attempt(503);
     // A day ago was the last attempt: whether the network was down since is unknown.
     expect(given.at(-1)).toMatchObject({ excusedMs: 3 * day });
+  });
+
+  test("is given back once, however many servers it had cut off and however late each of them notes it", async () => {
+    const one = setUp();
+    const { clock, store } = one;
+    const two = setUp({ noteFailures: store.noteFailures }, 5 * day, clock);
+    const servers = [one, two];
+    const other = { host: "b.example", webhookKey: 2 };
+    const third = { host: "c.example", webhookKey: 3 };
+    await two.attempt(503);
+    clock.advance(hour);
+    const begin = clock.now();
+    await one.attempt(503);
+    clock.advance(minute);
+    await one.attempt(503);
+    two.failingWebhooks.stands(ref, { as: "failing", at: one.since() ?? 0 });
+    clock.advance(6 * hour);
+    for (let i = 0; i < 6; i++) {
+      for (const { hear } of servers) for (const host of [other, third]) hear("timeout", host);
+      clock.advance(hour);
+    }
+    for (const { hear } of servers) hear(200, other);
+    clock.advance(2 * day);
+    for (const { attempt } of servers) {
+      await attempt(503);
+      expect(one.since()).toBe(begin + 5 * hour);
+    }
   });
 
   test("is none that two dead hosts make while another one answers, however rarely that is tried", async () => {

@@ -95,6 +95,16 @@ describe("a webhook of which every attempt fails (rules, section 14)", () => {
     expect(story(daily, 5 * day, lost(5))).toMatchObject({ told: [day, 4 * day], disabledAt: 7 * day });
   });
 
+  test("is credited an outage once, whoever else reports it, and what another one has lost beyond that", () => {
+    const before = failing({ warnedAt: start + 4 * day });
+    const credit = (row: Failing, excusedMs: number) =>
+      afterFailures(row, failedAt(5 * day, { since: start, excusedMs }), { disableAfterMs: 90 * day }).failing;
+    const once = credit(before, 6 * hour);
+    expect(once).toMatchObject({ since: start + 6 * hour, warnedAt: start + 4 * day + 6 * hour });
+    expect(credit(once, 6 * hour)).toMatchObject(once);
+    expect(credit(once, 7 * hour)).toMatchObject({ since: start + 7 * hour, warnedAt: start + 4 * day + 7 * hour });
+  });
+
   test("begins at its latest failure, if all before it was an outage", () => {
     const effect = afterFailures(failing(), failedAt(6 * day, { excusedMs: 9 * day }), { disableAfterMs: 5 * day });
     expect(effect).toMatchObject({ disabled: null, failing: { since: start + 6 * day } });

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import { shownUrl } from "../../domain/audit.ts";
-import { changed } from "../../domain/change.ts";
+import { changed, type WebhookStands } from "../../domain/change.ts";
 import { afterFailures, type EndedAttempt, endsFailing, goneSince, wouldBeGone } from "../../domain/failing-webhook.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
@@ -70,8 +70,10 @@ export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhoo
           : heard;
         const { failing, disabled, ...effect } = afterFailures(webhook.failing, failures, policy);
         if (disabled || !webhook.failing) {
-          const as = disabled ? "disabled" : "failing";
-          tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey, as, at: failures.at });
+          const stands: WebhookStands = disabled
+            ? { as: "disabled", at: failures.at }
+            : { as: "failing", at: failing.since };
+          tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey, ...stands });
         }
         const standing = { failing, disabled };
         return {

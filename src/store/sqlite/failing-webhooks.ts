@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { shownUrl } from "../../domain/audit.ts";
-import { changed } from "../../domain/change.ts";
+import { changed, type WebhookStands } from "../../domain/change.ts";
 import { afterFailures, endsFailing } from "../../domain/failing-webhook.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
@@ -54,8 +54,10 @@ export function failingWebhookVerbs({ client, db, writer, hold, audit }: Connect
         if (!webhook || webhook.disabled) return null;
         const { failing, disabled, ...effect } = afterFailures(webhook.failing, failures, policy);
         if (disabled || !webhook.failing) {
-          const as = disabled ? "disabled" : "failing";
-          tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey, as, at: failures.at });
+          const stands: WebhookStands = disabled
+            ? { as: "disabled", at: failures.at }
+            : { as: "failing", at: failing.since };
+          tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey, ...stands });
         }
         const standing = { failing, disabled };
         return { ...effect, ...standing, isNew: !webhook.failing, webhook: write(held, webhook, standing) };

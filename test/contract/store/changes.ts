@@ -129,18 +129,28 @@ export function changesContract(backend: StoreBackend): void {
         const [webhook] = await world.store.webhooks(tenant.key);
         const [ref, id] = [{ tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 }, webhook?.id ?? ""];
         const fail =
-          (at: number, gone: number[] = []) =>
+          (at: number, { since = 0, gone = [] as number[] } = {}) =>
           () =>
-            world.store.noteFailures(ref, { since: 0, at, gone, excusedMs: 0 }, { disableAfterMs: 1 });
+            world.store.noteFailures(ref, { since, at, gone, excusedMs: 0 }, { disableAfterMs: 1 });
         const succeed = () => world.store.noteSuccess(ref, 4);
         const enable = () => world.store.enableWebhook(tenant.key, id);
-        const acts = [fail(0), fail(1), succeed, succeed, fail(2), fail(3, [3, 3, 3]), succeed, enable, enable];
+        const acts = [
+          fail(0),
+          fail(1),
+          succeed,
+          succeed,
+          fail(2, { since: 1 }),
+          fail(3, { gone: [3, 3, 3] }),
+          succeed,
+          enable,
+          enable,
+        ];
         const told_: unknown[] = [];
         for (const act of acts) {
           await toldOf(tenant, act);
           told_.push(told.flatMap((change) => (change.kind === "webhook_stands" ? [change.as, change.at] : [])));
         }
-        const stood = [["failing", 0], [], ["well", 4], [], ["failing", 2], ["disabled", 3], [], ["well", now()], []];
+        const stood = [["failing", 0], [], ["well", 4], [], ["failing", 1], ["disabled", 3], [], ["well", now()], []];
         expect(told_).toEqual(stood);
       });
 
