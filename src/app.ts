@@ -290,6 +290,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const engine = createEngine({
     settings: config,
     store,
+    limits,
     jobs,
     lease,
     clock,

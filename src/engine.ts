@@ -23,6 +23,7 @@ import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
 import type { Jobs } from "./store/jobs.ts";
+import type { Limits } from "./store/limits.ts";
 import type { NodeLease } from "./store/node-lease.ts";
 import type { Store } from "./store/store.ts";
 import type { Hub } from "./stream/hub.ts";
@@ -68,6 +69,7 @@ export interface EngineSettings extends RetentionSettings {
 export interface EngineDeps {
   settings: EngineSettings;
   store: Store;
+  limits: Pick<Limits, "take">;
   jobs: Jobs;
   lease: NodeLease;
   clock: Clock;
@@ -99,6 +101,7 @@ export interface EngineDeps {
 export function createEngine(deps: EngineDeps): Engine {
   const {
     store,
+    limits,
     jobs,
     lease,
     clock,
@@ -124,6 +127,7 @@ export function createEngine(deps: EngineDeps): Engine {
   });
   const tellByEvent = createOwnEvents({
     store,
+    limits,
     wake: (webhooks) => dispatcher.wake(webhooks),
     announce: announcer.accepted,
     log,

@@ -3,6 +3,7 @@ import { createEngine } from "../src/engine.ts";
 import { createMetrics } from "../src/http/metrics.ts";
 import type { Settled } from "../src/store/deliveries.ts";
 import { everyJob, type Job, type Jobs } from "../src/store/jobs.ts";
+import { createMemoryLimits } from "../src/store/memory-limits.ts";
 import { createMemoryLog } from "../src/store/memory-log.ts";
 import { alone } from "../src/store/node-lease.ts";
 import type { StatDelta } from "../src/store/stats.ts";
@@ -50,6 +51,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob, status = 200
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },
     },
     store: none as unknown as Store,
+    limits: createMemoryLimits(clock),
     jobs,
     lease: alone,
     clock,

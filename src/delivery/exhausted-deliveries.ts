@@ -20,6 +20,8 @@ const maxWebhooks = 10_000;
 interface Exhausted {
   /** Since the last report. */
   count: number;
+  /** Counted in a report that was not made, because another server had just made one. */
+  untold: number;
   /** About the latest one. */
   news: OwnNews;
   /** The latest delivery succeeded, and this is what to report about it. */
@@ -38,7 +40,7 @@ export interface ExhaustedDeliveries {
 
 /**
  * Tells accounts about deliveries that have failed permanently, and about the first success after that: at most two
- * events a minute per webhook.
+ * events a minute per webhook. What another server told instead of this one is in the count of the next report, if more fails.
  */
 export function createExhaustedDeliveries({
   clock,
@@ -51,8 +53,11 @@ export function createExhaustedDeliveries({
   const exhausted = new Map<number, Exhausted>();
 
   function tellExhausted(key: number, entry: Exhausted): void {
-    void tell({ ...entry.news, fields: { count: entry.count, ...entry.news.fields } });
-    entry.count = 0;
+    const count = entry.count + entry.untold;
+    void tell({ ...entry.news, fields: { count, ...entry.news.fields } }).then((isTold) => {
+      if (!isTold) entry.untold += count;
+    });
+    Object.assign(entry, { count: 0, untold: 0 });
     exhausted.delete(key);
     exhausted.set(key, entry);
     entry.cancelTurn = clock.after(turnMs, () => {
@@ -101,7 +106,7 @@ export function createExhaustedDeliveries({
         Object.assign(entry, { count: entry.count + 1, news, success: null });
         if (!entry.cancelTurn) tellExhausted(key, entry);
       } else if (makeRoom()) {
-        tellExhausted(key, { count: 1, news, success: null, cancelTurn: null });
+        tellExhausted(key, { count: 1, untold: 0, news, success: null, cancelTurn: null });
       }
     },
 

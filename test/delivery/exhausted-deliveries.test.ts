@@ -7,14 +7,16 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { settlementOf } from "../support/store-factory.ts";
 import { registered } from "../support/tenant-state.ts";
 
-/** What is told, in words. */
-function setUp() {
+/** What is told, in words. @param isTold whether no other server has just told the same */
+function setUp(isTold: () => boolean = () => true) {
   const clock = createFakeClock();
   const told: string[] = [];
   const exhausted = createExhaustedDeliveries({
     clock,
     async tell({ type, about, fields }) {
+      if (!isTold()) return false;
       told.push(`${type.split(".").at(-1)} ${about.webhookKey} ${fields.count ?? ""}`.trim());
+      return true;
     },
   });
   const settle = (outcome: "delivered" | "failed" | "retry", given: Partial<Settlement["delivery"]> = {}) =>
@@ -108,4 +110,17 @@ test("of ten thousand webhooks, the one told of longest ago gives way to another
   for (const key of [1, 2, 3]) settle("delivered", { webhookKey: key });
   clock.advance(60_000);
   expect(told.slice(10_002)).toEqual(["recovered 3", "recovered 1"]);
+});
+
+test("what another server told instead is in the count of the next report, if anything fails by then", async () => {
+  let isTold = false;
+  const { clock, settle, told } = setUp(() => isTold);
+  settle("failed", { webhookKey: 1 });
+  settle("failed", { webhookKey: 2 });
+  for (let i = 0; i < 3; i++) settle("failed", { webhookKey: 1 });
+  settle("delivered", { webhookKey: 2 });
+  await Promise.resolve();
+  isTold = true;
+  clock.advance(60_000);
+  expect(told).toEqual(["exhausted 1 4", "recovered 2"]);
 });

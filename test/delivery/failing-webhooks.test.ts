@@ -58,7 +58,7 @@ function setUp(
     log,
     hub: { publish: (_tenant, _kind, data) => void told.push(data()) },
     policy,
-    tell: async ({ type, fields }) => void events.push({ type, ...fields }),
+    tell: async ({ type, fields }) => events.push({ type, ...fields }) > 0,
     isOutbound: ({ url }) => !url.includes("inbox"),
   });
 

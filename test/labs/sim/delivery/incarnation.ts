@@ -174,6 +174,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
   const engine = createEngine({
     settings: { retryScheduleMs, webhookConcurrency, deliveryRates, disableAfterMs, ...keptForEver },
     store,
+    limits,
     jobs,
     lease: alone,
     clock,
