@@ -175,7 +175,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     log,
     shed: (count) => server.shed(count),
-    onLowDisk: (figures) => mail?.notices.operator("disk.low", figures),
+    onLowDisk: (figures) => mail?.notices.operator("disk.low", { at: clock.now(), ...figures }),
     onStorageFailure: (errorClass) => metrics.storageFailed(errorClass),
   });
   const { hasRoom } = machine.disk;
@@ -283,6 +283,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       clock,
       log,
       baseUrl: publicUrl,
+      isDiskLow: machine.disk.isLow,
       open: (fact, now) => openResetFact(vault, fact, now),
       onSent: metrics.mailSent,
       onFailure: metrics.mailFailed,

@@ -7,8 +7,10 @@ export const queueWatch = {
   least: 1_000,
 } as const;
 
+export const isLong = (depth: number): boolean => depth >= queueWatch.least;
+
 /** It is long, and was longer at each look than at the previous one. */
 export const isGrowing = (depths: readonly number[]): boolean =>
   depths.length >= queueWatch.looks &&
-  (depths.at(-1) ?? 0) >= queueWatch.least &&
+  isLong(depths.at(-1) ?? 0) &&
   depths.every((depth, n) => n === 0 || depth > (depths[n - 1] ?? 0));

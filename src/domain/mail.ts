@@ -78,18 +78,32 @@ export function queued(before: MailState | null, fact: MailFact, now: number): M
   return { facts: [fact], leftOut: 0, queuedAt: now, dueAt: earliestAfter(sentAt, now), attempts: 0, sentAt };
 }
 
-/** Mails of these kinds say how things stand, so only the latest is worth saying. */
-const standings: ReadonlySet<MailKind> = new Set(["disk.low", "queue.growing"]);
+/** Mails of these kinds say how things stand, so only the latest is worth saying, and only while it is so. */
+const standings = ["disk.low", "queue.growing"] as const satisfies MailKind[];
+export type Standing = (typeof standings)[number];
 
-/** One that comes while the one before is being sent is not sent as well: within an hour that would say nothing new. */
-const queuedStanding = (before: MailState | null, fact: MailFact, now: number): MailState => ({
-  ...queued(before, fact, now),
-  facts: [fact],
-  leftOut: 0,
-});
+export const isStanding = (kind: MailKind): kind is Standing => standings.some((standing) => standing === kind);
+
+const isOver = (since: number, now: number): boolean => now - since >= mailRules.lifetimeMs;
+
+/**
+ * Whether it is no news how things stood: mail may have waited for a server that was off, or have come out of a backup. Facts
+ * that earlier versions queued have no time of their own.
+ */
+export const isOld = ({ at }: MailFact, { queuedAt }: MailState, now: number): boolean =>
+  isOver(Number(at ?? queuedAt), now);
+
+/**
+ * One that comes while the one before is being sent is not sent as well: within an hour that would say nothing new. It does
+ * not share the fate of one that is to be given up.
+ */
+function queuedStanding(before: MailState | null, fact: MailFact, now: number): MailState {
+  const kept = before && isOver(before.queuedAt, now) ? { ...before, dueAt: null } : before;
+  return { ...queued(kept, fact, now), facts: [fact], leftOut: 0 };
+}
 
 /** How one more fact of this kind is queued. */
-export const queuingOf = (kind: MailKind) => (standings.has(kind) ? queuedStanding : queued);
+export const queuingOf = (kind: MailKind) => (isStanding(kind) ? queuedStanding : queued);
 
 /**
  * A link for a new password is asked for: it is sent unless one went to the recipient within the hour, or is waiting to. One

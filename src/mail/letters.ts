@@ -28,6 +28,10 @@ type Words = (facts: readonly MailFact[], context: LetterContext & { host: strin
 /** `2026-03-01 12:34 UTC` */
 const timeOf = (ms: unknown): string => formatIso(Number(ms)).slice(0, 16).replace("T", " ").concat(" UTC");
 
+/** For what was so at a time. Facts that earlier versions queued may have none. */
+const dated = ({ at }: MailFact, sentence: string): string =>
+  at === undefined ? sentence : `${timeOf(at)}: ${sentence}`;
+
 /** A name is whatever its owner wrote, on a single line here: paragraphs of a stranger's would pass for ours. */
 const onOneLine = (name: unknown): string =>
   String(name)
@@ -120,8 +124,11 @@ const letters: Readonly<Record<MailKind, Words>> = {
   "disk.low": ([fact = {}], { host }) => ({
     subject: `Disk almost full: ${host}`,
     body: [
-      `${host} has ${gib(fact.freeBytes)} left on the disk of its database, which is below the floor of ${gib(fact.floorBytes)} ` +
-        "(POSTRIDER_MIN_FREE_DISK). It accepts no events until there is room again; what is stored is still delivered.",
+      dated(
+        fact,
+        `${host} has ${gib(fact.freeBytes)} left on the disk of its database, which is below the floor of ${gib(fact.floorBytes)} ` +
+          "(POSTRIDER_MIN_FREE_DISK). It accepts no events until there is room again; what is stored is still delivered.",
+      ),
       "Free some space, enlarge the disk, or shorten retention (POSTRIDER_RETENTION).",
     ],
     because: isOperator(host),
@@ -129,7 +136,10 @@ const letters: Readonly<Record<MailKind, Words>> = {
   "queue.growing": ([fact = {}], { baseUrl, host }) => ({
     subject: `The queue is growing: ${host}`,
     body: [
-      `${fact.waiting} deliveries wait at ${host}, and there have been more and more of them for ${fact.minutes} minutes.`,
+      dated(
+        fact,
+        `${fact.waiting} deliveries wait at ${host}, and there have been more and more of them for ${fact.minutes} minutes.`,
+      ),
       "Receivers that are down or slow are the usual reason; the log names them (webhook.failing). If they are healthy, the server cannot " +
         "keep up with the load.",
     ],

@@ -1,3 +1,4 @@
+import { isLong } from "../domain/growing-queue.ts";
 import type { MailFact } from "../domain/mail.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -30,24 +31,30 @@ export interface MailDeps {
   clock: Clock;
   log: Log;
   baseUrl(): string;
+  isDiskLow(): boolean;
   /** See `OutboxDeps`. */
   open(fact: MailFact, now: number): MailFact | null;
   onSent(): void;
   onFailure(): void;
 }
 
-export function createMail({ settings, extraCa, store, jobs, clock, log, baseUrl, ...rest }: MailDeps): Mail {
+export function createMail(deps: MailDeps): Mail {
+  const { settings, extraCa, store, jobs, clock, log, baseUrl, isDiskLow, ...rest } = deps;
   const post = createPost(settings, extraCa);
   // The holder of that job takes care of background work, and there is only one at a time.
   const mayRun = () => jobs.holds("janitor");
   const context = () => ({ baseUrl: baseUrl() });
-  const outbox = createOutbox({ store, post, clock, log, mayRun, context, ...rest });
+  const stands = {
+    "disk.low": isDiskLow,
+    "queue.growing": async () => isLong((await store.queueDepth()).pending),
+  };
+  const outbox = createOutbox({ store, post, clock, log, mayRun, stands, context, ...rest });
   const notices = createNotices({ store, clock, log, operators: settings.operators, wake: outbox.wake });
   const queueWatch = createQueueWatch({
     store,
     clock,
     mayRun,
-    onGrowing: (found) => notices.operator("queue.growing", found),
+    onGrowing: (found) => notices.operator("queue.growing", { at: clock.now(), ...found }),
   });
   return {
     post,

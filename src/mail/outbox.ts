@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { canGetMail, type MailFact, type WaitingMail } from "../domain/mail.ts";
+import { canGetMail, isOld, isStanding, type MailFact, type Standing, type WaitingMail } from "../domain/mail.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
@@ -25,6 +25,8 @@ export interface OutboxDeps {
   mayRun(): boolean;
   /** Opens what was sealed for the outbox; null when it is of no use any longer. */
   open(fact: MailFact, now: number): MailFact | null;
+  /** Whether things still stand as mails of these kinds say. */
+  stands: Readonly<Record<Standing, () => boolean | Promise<boolean>>>;
   context(): LetterContext;
   /** For metrics. */
   onSent(): void;
@@ -122,14 +124,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     unnoted = null;
   }
 
-  /** The facts that still hold: accounts may be gone, or have another address. */
-  async function current({ recipient, state }: WaitingMail): Promise<MailFact[]> {
+  /** The facts that still hold: accounts may be gone, or have another address, and a disk may have room again. */
+  async function current({ kind, recipient, state }: WaitingMail): Promise<MailFact[]> {
     const facts: MailFact[] = [];
     for (const fact of state.facts) {
       if (typeof fact.tenantId === "string") {
         const tenant = await store.findTenant(fact.tenantId);
         if (tenant?.email.toLowerCase() !== recipient || !canGetMail(recipient)) continue;
       }
+      if (isStanding(kind) && (isOld(fact, state, clock.now()) || !(await deps.stands[kind]()))) continue;
       const opened = open(fact, clock.now());
       if (opened) facts.push(opened);
     }

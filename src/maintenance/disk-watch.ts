@@ -22,6 +22,8 @@ export interface DiskWatchOptions {
 export interface DiskWatch {
   /** Whether the disk is above its floor. */
   hasRoom(): boolean;
+  /** Like `hasRoom`, for those that refuse nothing because of it. */
+  isLow(): boolean;
   freeBytes(): number;
   /** For a start: a disk that is low already is told of before the first event is refused. */
   look(): void;
@@ -67,13 +69,15 @@ export function createDiskWatch({
     refused = 0;
   }
 
+  const isLow = () => minFreeBytes > 0 && read() < minFreeBytes;
+
   return {
     hasRoom() {
-      if (minFreeBytes === 0) return true;
-      const hasRoom = read() >= minFreeBytes;
-      if (!hasRoom) refused += 1;
-      return hasRoom;
+      if (!isLow()) return true;
+      refused += 1;
+      return false;
     },
+    isLow,
     freeBytes: read,
     look() {
       if (minFreeBytes > 0) read();

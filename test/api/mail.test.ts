@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { testOnSqlite } from "../support/server-data.ts";
 import { startSmtpServer, type TestSmtpServer } from "../support/smtp.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { provenSections, scenarios, useServer } from "./scenario.ts";
@@ -109,6 +110,22 @@ test("the operator tries it with postrider mail test, and sees what the SMTP ser
   const noted = await server.request("GET", "/operator/audit?action=mail.tested", { token: server.operatorToken });
   expect(noted.body).toMatchObject({ entries: [{ by: "operator", tenant_id: null }], total: 1 });
   smtp.refuse(null);
+});
+
+testOnSqlite("a disk that is below its floor at the start is mailed to the operator, with the time", async () => {
+  const before = smtp.mails.length;
+  const low = await startTestApp({
+    env: {
+      POSTRIDER_SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
+      POSTRIDER_MAIL_FROM: "relay@example.com",
+      POSTRIDER_OPERATOR_MAIL: "ops@example.com",
+      POSTRIDER_MIN_FREE_DISK: "900000GiB",
+    },
+  });
+  const mail = await smtp.mail(before);
+  expect(mail.to).toEqual(["ops@example.com"]);
+  expect(mail.text).toMatch(/^20\d\d-\d\d-\d\d \d\d:\d\d UTC: \S+ has \d+\.\d GiB left on the disk/);
+  await low.stop();
 });
 
 test("an SMTP server that is away is one line in the log, and counted", async () => {

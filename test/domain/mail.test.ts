@@ -35,6 +35,17 @@ test.each<MailKind>(["disk.low", "queue.growing"])("a mail of the kind %s says o
   expect(sent(queuedAs(waiting, { n: 25 }, now), waiting, now)).toMatchObject({ facts: [], dueAt: null, sentAt: now });
 });
 
+test("how things stand now does not take the age of what has waited for longer than a day", () => {
+  const queuedAs = queuingOf("disk.low");
+  const old = state({ queuedAt: now - mailRules.lifetimeMs, attempts: 9, sentAt: now - 5 });
+  expect(queuedAs(old, { n: 2 }, now)).toEqual({
+    ...{ facts: [{ n: 2 }], leftOut: 0, queuedAt: now, attempts: 0 },
+    ...{ dueAt: now - 5 + mailRules.intervalMs, sentAt: now - 5 },
+  });
+  const recent = state({ queuedAt: now - mailRules.lifetimeMs + 1, attempts: 9 });
+  expect(queuedAs(recent, { n: 2 }, now)).toEqual({ ...recent, facts: [{ n: 2 }] });
+});
+
 test.each([
   [0, 1],
   [1, 2],

@@ -12,8 +12,8 @@ const facts: Readonly<Record<MailKind, MailFact>> = {
   "webhook.disabled": { ...account, ...shop, failingSince: at, disabledAs: "failing" },
   "charge.failed": { ...account, amountKobo: 1_500_000, reason: "Insufficient funds", retryAt: at, isSuspended: 0 },
   "backup.failed": { at, kind: "backup", error: "The bucket does not exist." },
-  "disk.low": { freeBytes: 2 ** 29, floorBytes: 2 ** 30 },
-  "queue.growing": { waiting: 12_345, minutes: 30 },
+  "disk.low": { at, freeBytes: 2 ** 29, floorBytes: 2 ** 30 },
+  "queue.growing": { at, waiting: 12_345, minutes: 30 },
 };
 const letter = (kind: MailKind, given: readonly MailFact[] = [facts[kind]], leftOut = 0) =>
   writeLetter(
@@ -56,6 +56,15 @@ test("a failed payment says what comes next", () => {
     `NGN 15000.00 for ${account.tenantName} (t1): Insufficient funds. It is tried again on 2026-03-01 12:34 UTC.`,
   );
   expect(words({ retryAt: null, isSuspended: 1 })).toContain("The account is suspended until it is paid.");
+});
+
+test.each<[MailKind, string]>([
+  ["disk.low", "relay.example.com has 0.5 GiB left on the disk of its database"],
+  ["queue.growing", "12345 deliveries wait at relay.example.com, and there have been more and more of them"],
+])("%s: how things stand has its time, unless an earlier version has queued it", (kind, words) => {
+  expect(letter(kind).text).toStartWith(`2026-03-01 12:34 UTC: ${words}`);
+  const { at: _, ...untimed } = facts[kind];
+  expect(letter(kind, [untimed]).text).toStartWith(words);
 });
 
 test("the names of an account and a webhook stay on their line, and are not in a mail that anybody can have sent", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { OwnNews } from "../../src/delivery/own-events.ts";
 import { unavailable } from "../../src/domain/errors.ts";
-import { type MailFact, type MailState, queued, type WaitingMail } from "../../src/domain/mail.ts";
+import { type MailFact, type MailState, mailRules, queued, type WaitingMail } from "../../src/domain/mail.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createNotices } from "../../src/mail/notices.ts";
@@ -25,6 +25,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
   let isBroken = false;
   let most = holds ? Number.POSITIVE_INFINITY : 0;
   const unreadable = new Set<string>();
+  const standing = { "disk.low": true, "queue.growing": true };
   const store: Pick<
     Store,
     "queueMail" | "dueMail" | "mailSent" | "mailDropped" | "mailNotSent" | "findTenant" | "webhooks"
@@ -72,6 +73,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
     },
     mayRun: () => posted.length / 3 < most,
     open: (fact) => fact,
+    stands: { "disk.low": () => standing["disk.low"], "queue.growing": async () => standing["queue.growing"] },
     context: () => ({ baseUrl: "https://relay.example.com" }),
     onSent: () => {},
     onFailure: () => {},
@@ -92,6 +94,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
     fill: () => (isFull = true),
     damage: (id: string) => void unreadable.add(id),
     breakStore: (broken: boolean) => (isBroken = broken),
+    standing,
     async settle() {
       await notices.flush();
       for (let i = 0; i < 50; i++) await Promise.resolve();
@@ -149,6 +152,35 @@ test("what is not true any more is not said: an account is gone, or has another 
   await settle();
   expect(posted).toEqual([]);
   expect(ended).toEqual(Array(3).fill("charge.failed dropped"));
+});
+
+test.each([["disk.low"], ["queue.growing"]] as const)("%s is said only while it is so", async (kind) => {
+  const { outbox, waiting, posted, ended, state, standing, settle } = setUp();
+  const mail = { kind, recipient: "ops@example.com", state: state({}) };
+  waiting.push(mail);
+  outbox.start();
+  await settle();
+  standing[kind] = false;
+  waiting.push(mail);
+  outbox.wake();
+  await settle();
+  expect(ended).toEqual([`${kind} sent`, `${kind} dropped`]);
+  expect(posted).toHaveLength(3);
+});
+
+test.each<[string, boolean, (now: number) => MailFact]>([
+  ["yesterday is no news", false, (now) => ({ at: now - mailRules.lifetimeMs })],
+  ["today is, since whenever the mail has waited", true, (now) => ({ at: now - mailRules.lifetimeMs + 1 })],
+  ["when the mail was queued, long ago, is no news", false, () => ({})],
+])("how the disk stood %s", async (_, isSaid, factAt) => {
+  const { clock, outbox, waiting, ended, settle } = setUp();
+  const queuedAt = clock.now();
+  clock.advance(10 * mailRules.lifetimeMs);
+  const state = { ...queued(null, factAt(clock.now()), queuedAt), queuedAt };
+  waiting.push({ kind: "disk.low", recipient: "ops@example.com", state });
+  outbox.start();
+  await settle();
+  expect(ended).toEqual([isSaid ? "disk.low sent" : "disk.low dropped"]);
 });
 
 test("a mail whose account cannot be read is tried again later, and keeps no other waiting", async () => {

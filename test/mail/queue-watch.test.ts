@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { isGrowing, queueWatch } from "../../src/domain/growing-queue.ts";
+import { isGrowing, isLong, queueWatch } from "../../src/domain/growing-queue.ts";
 import { createQueueWatch } from "../../src/mail/queue-watch.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -11,6 +11,13 @@ test.each<[string, number[], boolean]>([
   ["one that was not looked at for long", [1_000, 2_000], false],
 ])("a queue grows: %s", (_, depths, grows) => {
   expect(isGrowing(depths)).toBe(grows);
+});
+
+test.each([
+  [999, false],
+  [1_000, true],
+])("a queue of %i is long: %p", (pending, is) => {
+  expect(isLong(pending)).toBe(is);
 });
 
 test("the operator is told after half an hour, by the one server that looks", async () => {

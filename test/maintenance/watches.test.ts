@@ -46,6 +46,19 @@ describe("the floor of the disk", () => {
     return { ...recorded, disk, watch, ask, told };
   }
 
+  test("says whether the disk is low, without counting that as a refusal", () => {
+    const { clock, disk, watch, lines } = setUp();
+    expect(watch.isLow()).toBe(false);
+    disk.free = 255 * mib;
+    clock.advance(10_000);
+    expect(watch.isLow()).toBe(true);
+    disk.free = 256 * mib;
+    clock.advance(10_000);
+    expect(watch.isLow()).toBe(false);
+    expect(lines.at(-1)).toMatchObject({ event: "disk.enough", refused: 0 });
+    expect(setUp(0).watch.isLow()).toBe(false);
+  });
+
   test("is told of when it is crossed, both ways, with its figures and what was refused", () => {
     const { clock, lines, disk, ask, watch, told } = setUp();
     expect([ask(), lines]).toEqual([true, []]);
