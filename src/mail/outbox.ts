@@ -12,7 +12,7 @@ export interface Outbox {
   start(): void;
   /** Called when something was queued here. */
   wake(): void;
-  /** Resolves when nothing is being sent any longer. */
+  /** Resolves when nothing is being sent any longer, or is not waited for. Nobody waits for it a second time. */
   stop(): Promise<void>;
 }
 
@@ -56,6 +56,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let unnoted: WaitingMail | null = null;
   /** Failures since the last mail that was taken; only the first of them is logged. */
   let failures = 0;
+  /** The latest stop. */
+  let stopping: Promise<unknown> | null = null;
 
   function schedule(delayMs: number): void {
     cancelTimer?.();
@@ -150,6 +152,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   return {
     start() {
       isStopped = false;
+      stopping = null;
       run();
     },
     wake: run,
@@ -157,7 +160,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       isStopped = true;
       cancelTimer?.();
       // A mail that the SMTP server has taken but not confirmed in time is sent again at the next start.
-      if (running !== null) await Promise.race([running, sleep(clock, patienceMs)]);
+      stopping ??= running && Promise.race([running, sleep(clock, patienceMs)]);
+      await stopping;
     },
   };
 }

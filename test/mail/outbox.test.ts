@@ -22,6 +22,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
   const lines: Record<string, unknown>[] = [];
   let refusal: string | null = null;
   let isFull = false;
+  let isHanging = false;
   let isBroken = false;
   let most = holds ? Number.POSITIVE_INFINITY : 0;
   const unreadable = new Set<string>();
@@ -67,6 +68,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
     ...{ store, clock, log },
     post: {
       async send({ subject, text }, to, id) {
+        if (isHanging) await new Promise(() => {});
         if (refusal !== null) throw new Error(refusal);
         posted.push(`${to}: ${subject}`, text, id);
       },
@@ -91,6 +93,7 @@ function setUp({ holds = true, tenants = [ada, sandbox] }: { holds?: boolean; te
     /** The job is another server's once so many mails were sent. */
     loseJobAfter: (mails: number) => (most = mails),
     refuse: (words: string | null) => (refusal = words),
+    hang: () => (isHanging = true),
     fill: () => (isFull = true),
     damage: (id: string) => void unreadable.add(id),
     breakStore: (broken: boolean) => (isBroken = broken),
@@ -235,6 +238,35 @@ test("a mail that was taken is not sent again while the store cannot note it", a
   await settle();
   expect(ended).toEqual(["webhook.disabled sent"]);
   expect(posted.filter((line) => line.startsWith("ada@"))).toHaveLength(1);
+});
+
+test("whoever stops it again waits no longer for a mail that hangs, and what is started is stopped anew", async () => {
+  const { clock, outbox, notices, settle, hang } = setUp();
+  hang();
+  outbox.start();
+  notices.webhook(disabled);
+  await settle();
+  const begin = () => {
+    const stop = { isDone: false };
+    void outbox.stop().then(() => {
+      stop.isDone = true;
+    });
+    return stop;
+  };
+  const first = begin();
+  clock.advance(4_999);
+  await settle();
+  expect(first.isDone).toBe(false);
+  const early = begin();
+  clock.advance(1);
+  await settle();
+  const late = begin();
+  await settle();
+  expect([first, early, late].map(({ isDone }) => isDone)).toEqual([true, true, true]);
+  outbox.start();
+  const another = begin();
+  await settle();
+  expect(another.isDone).toBe(false);
 });
 
 test("an outage is in the log as it begins and as it ends, and what is given up is named", async () => {
