@@ -20,6 +20,15 @@ export const systemClock: Clock = {
   },
 };
 
+/**
+ * How far another clock is ahead; negative: behind. It was read between two readings of ours, at a moment that nobody knows, so
+ * the answer is the least that it can be.
+ */
+export function aheadOf(otherMs: number, fromMs: number, toMs: number): number {
+  if (otherMs < fromMs) return otherMs - fromMs;
+  return Math.max(0, otherMs - toMs);
+}
+
 /** Resolves `delayMs` from now, by the given clock. */
 export function sleep(clock: Clock, delayMs: number): Promise<void> {
   return new Promise((resolve) => {

@@ -15,7 +15,8 @@ export interface StoreLook {
   readonly figures: StoreFigures | null;
   /** For a database on a server of its own; otherwise null. */
   readonly server: {
-    readonly clockMs: number;
+    /** How far its clock is ahead of this machine's; negative: behind. */
+    readonly clockAheadMs: number;
     /** Age of the oldest transaction that holds a snapshot of the database. */
     readonly oldestSnapshotSeconds: number;
   } | null;

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import {
   chmodSync,
   mkdirSync,
@@ -33,6 +33,7 @@ import { type NameServer, startNameServer } from "../support/name-server.ts";
 import { describeWithOwnServer } from "../support/postgres.ts";
 import { administer, type OwnServer, startDurableServer } from "../support/postgres-server.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
+import { testOnSqlite } from "../support/server-data.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 let names: NameServer;
@@ -298,6 +299,31 @@ test("postrider doctor asks the server that runs, and reads its database beside 
   expect(code).toBe(1);
   await server.stop();
 });
+
+testOnSqlite(
+  "postrider doctor finds no fault with the clock of a server when another check takes its time",
+  async () => {
+    const server = await startTestApp({ env: {} });
+    let passedMs = 0;
+    const now = spyOn(clock, "now").mockImplementation(() => Date.now() + passedMs);
+    const s3 = Bun.serve({
+      port: 0,
+      async fetch() {
+        // By then doctor has its answer, for which it asked when it asked for this one.
+        await server.request("GET", "/operator/status", { token: server.operatorToken });
+        passedMs = 60_000;
+        return new Response(null, { status: 403 });
+      },
+    });
+    const place = { POSTRIDER_BACKUP_URL: "s3://backups/x", AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${s3.port}` };
+    const { of } = await doctor(server.dataDir, { ...place, AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" });
+    expect(passedMs).toBeGreaterThan(0);
+    expect(of("clock")).toMatchObject({ state: "ok" });
+    now.mockRestore();
+    await s3.stop(true);
+    await server.stop();
+  },
+);
 
 test("postrider doctor finds a server that does not accept events, and one that was killed", async () => {
   const server = await startTestApp({ env: { POSTRIDER_MIN_FREE_DISK: "900000GiB" } });

@@ -63,7 +63,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
   const isDeep = flags.has(deepFlag.name);
   const inFile = databaseUrl === null;
   const [server, store, disk, dns, proxy, pages, backups] = await Promise.all([
-    know(() => findServer(dataDir)),
+    know(() => findServer(dataDir, clock)),
     know(() => lookAtStore({ dataDir, url: databaseUrl, clock })),
     know(() => lookAtDisk(config)),
     config.deliveryProxy === null ? lookUp(config.dnsServers, clock) : null,

@@ -9,7 +9,8 @@ export type Known<T> = { readonly value: T } | { readonly failure: string };
 export interface RunningServer {
   readonly url: string;
   readonly version: string;
-  readonly nowMs: number;
+  /** How far its clock is ahead of this machine's; negative: behind. */
+  readonly clockAheadMs: number;
   readonly uptimeMs: number;
   /** Why it does not accept events; null: it does. */
   readonly notReady: string | null;

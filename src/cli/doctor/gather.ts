@@ -14,7 +14,7 @@ import { deliveryTimeoutMs } from "../../delivery/network/transport.ts";
 import { createTunnels } from "../../delivery/network/tunnel.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { isInUse } from "../../folder-lock.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { aheadOf, type Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
@@ -57,7 +57,7 @@ const statusModel = v.object({
 });
 
 /** @returns null when no server is running @throws StartupError when one died, or does not answer as it should */
-export async function findServer(dataDir: string): Promise<RunningServer | UnreachableServer | null> {
+export async function findServer(dataDir: string, clock: Clock): Promise<RunningServer | UnreachableServer | null> {
   const server = readServerFile(dataDir);
   if (server === null) return null;
   // A server that ends takes its file along.
@@ -68,7 +68,7 @@ export async function findServer(dataDir: string): Promise<RunningServer | Unrea
     );
   }
   try {
-    return await askServer(dataDir, server);
+    return await askServer(dataDir, server, clock);
   } catch (error) {
     // It may be in another container.
     if (error instanceof NotReached) return server;
@@ -76,17 +76,19 @@ export async function findServer(dataDir: string): Promise<RunningServer | Unrea
   }
 }
 
-async function askServer(dataDir: string, { url }: UnreachableServer): Promise<RunningServer> {
+async function askServer(dataDir: string, { url }: UnreachableServer, clock: Clock): Promise<RunningServer> {
   const { send } = createOperatorClient(dataDir);
   const readiness = know(() => send("GET", "/readyz"));
+  const askedAt = clock.now();
   const status = v.parse(statusModel, await send("GET", "/operator/status"));
-  const ready = await readiness;
   const nowMs = Date.parse(status.now);
+  const clockAheadMs = aheadOf(nowMs, askedAt, clock.now());
+  const ready = await readiness;
   const oldestDue = status.queue?.oldest_due_seconds ?? null;
   return {
     url,
     version: status.version,
-    nowMs,
+    clockAheadMs,
     notReady: "failure" in ready ? ready.failure : null,
     uptimeMs: nowMs - Date.parse(status.started_at),
     paused: status.paused,

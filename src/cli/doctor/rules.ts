@@ -154,13 +154,13 @@ export function judgeClock(nowMs: number, store: StoreLook | null, server: Runni
     );
   }
   const others = [
-    ["the server's", server?.nowMs],
-    ["the database server's", store?.server?.clockMs],
+    ["the server's", server?.clockAheadMs],
+    ["the database server's", store?.server?.clockAheadMs],
   ] as const;
-  for (const [whose, otherMs] of others) {
-    if (otherMs === undefined || Math.abs(otherMs - nowMs) < driftMs) continue;
+  for (const [whose, offMs = 0] of others) {
+    if (Math.abs(offMs) < driftMs) continue;
     return warning(
-      `This machine's clock and ${whose} differ by ${formatDuration(Math.abs(otherMs - nowMs))}.`,
+      `This machine's clock and ${whose} differ by ${formatDuration(Math.abs(offMs))}.`,
       "let a time server set both machines (timedatectl set-ntp true); a clock that jumped is followed after ten minutes",
     );
   }

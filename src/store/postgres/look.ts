@@ -1,4 +1,5 @@
 import { StartupError } from "../../domain/errors.ts";
+import { aheadOf } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 import { createVault } from "../../lib/vault.ts";
@@ -25,12 +26,14 @@ export async function lookAtServer({ url, clock, ...check }: StartCheckOptions):
   };
   const pool = createPool({ url, clock, size: 1, onFailure });
   try {
+    const askedAt = clock.now();
     const [row] = await pool.read<{ version: string; clockMs: number; isUsed: boolean }>(
       `select current_setting('server_version') as version,
               extract(epoch from clock_timestamp())::float8 * 1000 as "clockMs",
               to_regclass('migration') is not null as "isUsed"`,
     );
     if (!row?.isUsed) return null;
+    const clockAheadMs = aheadOf(row.clockMs, askedAt, clock.now());
     const [counted] = await pool.read<{ found: number }>("select count(*)::int as found from migration");
     // Each migration is a transaction, and servers of an earlier release run on what it has made.
     const schema = { found: counted?.found ?? 0, known: migrations.length, isHalfway: false };
@@ -40,7 +43,7 @@ export async function lookAtServer({ url, clock, ...check }: StartCheckOptions):
       schema,
       refusal,
       figures: schema.found === schema.known && refusal === null ? await figuresOf(pool) : null,
-      server: { clockMs: row.clockMs, oldestSnapshotSeconds: await oldestSnapshotSeconds(pool) },
+      server: { clockAheadMs, oldestSnapshotSeconds: await oldestSnapshotSeconds(pool) },
     };
   } catch (error) {
     throw new StartupError(

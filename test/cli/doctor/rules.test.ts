@@ -11,7 +11,7 @@ const mib = 2 ** 20;
 const gib = 2 ** 30;
 
 const server = (given: Partial<RunningServer> = {}): RunningServer => ({
-  ...{ url: "http://127.0.0.1:8080", version: "1.2.0", nowMs: now, uptimeMs: day, notReady: null, paused: [] },
+  ...{ url: "http://127.0.0.1:8080", version: "1.2.0", clockAheadMs: 0, uptimeMs: day, notReady: null, paused: [] },
   ...{ queue: { waiting: 0, oldestDueMs: null }, eventsSinceStart: 0, bytesPerEvent: null },
   ...given,
 });
@@ -147,13 +147,13 @@ const rows: readonly Row[] = [
   ],
   [
     "a clock that jumped",
-    () => rules.judgeClock(now, null, server({ nowMs: now - day })),
+    () => rules.judgeClock(now, null, server({ clockAheadMs: -day })),
     "warning",
     "the server's differ",
   ],
   [
     "a database server's clock",
-    () => rules.judgeClock(now, store({ server: { clockMs: now + minute, oldestSnapshotSeconds: 0 } }), null),
+    () => rules.judgeClock(now, store({ server: { clockAheadMs: minute, oldestSnapshotSeconds: 0 } }), null),
     ...(["warning", "the database server's differ by 1 min"] as const),
   ],
 
@@ -197,7 +197,7 @@ const rows: readonly Row[] = [
   ],
   [
     "an old snapshot",
-    () => rules.judgeLog(null, looked({ server: { clockMs: now, oldestSnapshotSeconds: 700 } })),
+    () => rules.judgeLog(null, looked({ server: { clockAheadMs: 0, oldestSnapshotSeconds: 700 } })),
     ...(["warning", "open for 11 min 40 s"] as const),
   ],
 

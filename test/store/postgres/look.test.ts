@@ -15,7 +15,7 @@ describeWithPostgres("a look at PostgreSQL", () => {
       backend: expect.stringMatching(/^PostgreSQL \d+\.\d+ at /),
       schema: { found: known, known },
       figures: { newestEventAt: null, waiting: 0, oldestDueAt: null },
-      server: { oldestSnapshotSeconds: expect.any(Number) },
+      server: { clockAheadMs: expect.any(Number), oldestSnapshotSeconds: expect.any(Number) },
     });
     expect(JSON.stringify(look)).not.toContain(new URL(url).password || "no password");
 
