@@ -65,6 +65,36 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
     await browser.inspect(page, "operator-overview");
   });
 
+  test("the overview says that the place of the backups cannot be reached", async () => {
+    const page = await open("desktop", "", [/^503: .*\/backups$/]);
+    await seeHeading(page, "Overview");
+    const message = "The folder of the backups cannot be read.";
+    await page.route("**/operator/backups", (route) =>
+      route.fulfill({ status: 503, json: { message, code: "backups_unavailable" } }),
+    );
+    await page.reload();
+    await page.locator("a.failed").getByText(message, { exact: true }).waitFor();
+  });
+
+  test("an account that is being measured is read again by itself", async () => {
+    const { id } = await newAccount("Large");
+    const page = await open("desktop", "accounts");
+    await page.clock.install();
+    await page.route(
+      `**/operator/tenants/${id}`,
+      async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, json: { ...(await response.json()), storage_bytes: null } });
+      },
+      { times: 1 },
+    );
+    await page.goto(`${server.url}/operator#accounts/${id}`);
+    const storage = page.locator("dt", { hasText: /^Storage$/ }).locator("+ dd");
+    await storage.getByText("being measured", { exact: true }).waitFor();
+    await page.clock.fastForward(3_000);
+    await storage.getByText("0 B", { exact: true }).waitFor();
+  });
+
   test.each(sizes)("an account is found, limited, suspended, looked at and deleted, on %s", async (size) => {
     const name = `Shop on a ${size}`;
     const { id } = await newAccount(name);

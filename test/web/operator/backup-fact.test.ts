@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { BackupOutcome, Backups } from "../../../web/operator/api/types.ts";
-import { backupFactOf } from "../../../web/operator/screens/backup-fact.ts";
+import { backupFactOf, polledBackupFactOf } from "../../../web/operator/screens/backup-fact.ts";
 
 const night = "2026-03-01T03:00:00.000Z";
 const nextNight = "2026-03-02T03:00:00.000Z";
@@ -63,4 +63,13 @@ test.each<[string, Partial<Backups>, ReturnType<typeof backupFactOf>]>([
   ],
 ])("what the overview says of backups when %s", (_, given, fact) => {
   expect(backupFactOf({ ...backups, ...given })).toEqual(fact);
+});
+
+test("the overview says of backups that their place cannot be reached, whatever it knew before", () => {
+  const error = { message: "The folder is away." };
+  const unreached = { text: "The folder is away.", isBad: true as const };
+  expect(polledBackupFactOf({ data: undefined, error })).toEqual(unreached);
+  expect(polledBackupFactOf({ data: backups, error })).toEqual(unreached);
+  expect(polledBackupFactOf({ data: backups, error: null })).toEqual(backupFactOf(backups));
+  expect(polledBackupFactOf({ data: undefined, error: null })).toBeNull();
 });

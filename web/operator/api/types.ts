@@ -61,7 +61,8 @@ export interface AccountDetail extends Account {
   readonly max_events_per_month: number;
   readonly max_webhooks: number;
   readonly events_this_month: number;
-  readonly storage_bytes: number;
+  /** Null while a large account is measured for the first time. */
+  readonly storage_bytes: number | null;
   readonly webhooks: number;
   readonly limits: Readonly<Record<LimitName, number | null>>;
   readonly refused_this_month: { readonly quota: number; readonly inactive: number; readonly invalid: number };

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { isolated } from "../../format/controls.ts";
 import { bytes, count } from "../../format/number.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
@@ -9,7 +9,7 @@ import { Panel } from "../../parts/panel.tsx";
 import { say } from "../../parts/said.tsx";
 import { Shown } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
-import { useLoaded } from "../../stream/load.ts";
+import { type Loaded, useLoaded } from "../../stream/load.ts";
 import { ask } from "../api/session.ts";
 import type { AccountDetail } from "../api/types.ts";
 import { DeleteAccount, ResetPassword, Suspend } from "./account-dialogs.tsx";
@@ -19,11 +19,15 @@ import { ShownOnce } from "./once.tsx";
 import { Standing } from "./standing-badge.tsx";
 import { tiers } from "./tiers.ts";
 
+/** How long a measurement may go on before the page looks for its result again. */
+const measuringMs = 3_000;
+
 type Asked = "suspend" | "password" | "delete" | null;
 
 /** One account: what it has and uses, and everything the operator can do to it. */
 export function AccountScreen({ id }: { id: string }) {
   const loaded = useLoaded(`account ${id}`, (signal) => ask<AccountDetail>(`/operator/tenants/${id}`, { signal }));
+  useMeasured(loaded);
   const [asked, setAsked] = useState<Asked>(null);
   const [newPassword, setNewPassword] = useState<string | null>(null);
   /** A counter that makes the audit log reload. */
@@ -110,6 +114,16 @@ export function AccountScreen({ id }: { id: string }) {
   );
 }
 
+/** Reads again until the account has been measured. */
+function useMeasured({ data, error, reload }: Loaded<AccountDetail>): void {
+  useEffect(() => {
+    // After a failed read, too.
+    if (data?.storage_bytes !== null) return;
+    const timer = setTimeout(reload, measuringMs);
+    return () => clearTimeout(timer);
+  }, [data, error, reload]);
+}
+
 function Facts({ of: account, onViewed }: { of: AccountDetail; onViewed(): void }) {
   const { quota, inactive, invalid } = account.refused_this_month;
   async function view(): Promise<void> {
@@ -151,7 +165,7 @@ function Facts({ of: account, onViewed }: { of: AccountDetail; onViewed(): void 
           {count(account.webhooks)} of {count(account.max_webhooks)}
         </dd>
         <dt>Storage</dt>
-        <dd>{bytes(account.storage_bytes)}</dd>
+        <dd>{account.storage_bytes === null ? "being measured" : bytes(account.storage_bytes)}</dd>
       </dl>
     </Panel>
   );

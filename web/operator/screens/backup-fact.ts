@@ -31,3 +31,16 @@ export function backupFactOf(of: Backups): BackupFact {
   if (latest?.kind === "verify" && latest.name === name) return { text: "Made", at, verifiedAt: latest.at };
   return { text: verified ? "Made and verified" : "Made", at };
 }
+
+interface PolledBackups {
+  /** Undefined: nothing has been read yet. */
+  readonly data: Backups | undefined;
+  /** Of the latest read. */
+  readonly error: { readonly message: string } | null;
+}
+
+/** The server says nothing of backups while it cannot reach their place, and what was read earlier may no longer be so. */
+export function polledBackupFactOf({ data, error }: PolledBackups): BackupFact | null {
+  if (error) return { text: error.message, isBad: true };
+  return data ? backupFactOf(data) : null;
+}

@@ -10,10 +10,10 @@ import { Panel } from "../../parts/panel.tsx";
 import { say } from "../../parts/said.tsx";
 import { Empty, Shown } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
-import { usePolled } from "../api/polled.ts";
+import { type Polled, usePolled } from "../api/polled.ts";
 import { ask } from "../api/session.ts";
 import type { Backups, FailingWebhook, Status } from "../api/types.ts";
-import { backupFactOf } from "./backup-fact.ts";
+import { polledBackupFactOf } from "./backup-fact.ts";
 import { Behind } from "./behind.tsx";
 import { diskFactOf } from "./disk-fact.ts";
 import { addLook, type Look, type Rates, ratesOf } from "./rates.ts";
@@ -46,7 +46,7 @@ export function OverviewScreen() {
             <>
               <Paused what={read.paused} onResumed={status.reload} />
               <Figures of={read} rates={ratesOf(looks.current)} />
-              <Storage of={read} backups={backups.data} />
+              <Storage of={read} backups={backups} />
             </>
           )}
         </Shown>
@@ -135,7 +135,7 @@ function Storage({
   backups,
 }: {
   of: Status;
-  backups: Backups | undefined;
+  backups: Polled<Backups>;
 }) {
   const disk = diskFactOf(storage);
   return (
@@ -152,7 +152,9 @@ function Storage({
           {bytes(memory_bytes)}, {count(open_streams)} open streams
         </dd>
         <dt>Backup</dt>
-        <dd>{backups ? <BackupFact of={backups} /> : "…"}</dd>
+        <dd>
+          <BackupRow of={backups} />
+        </dd>
         <dt>Version</dt>
         <dd>
           {version} <span class="soft mono">{commit}</span>
@@ -162,8 +164,10 @@ function Storage({
   );
 }
 
-function BackupFact({ of }: { of: Backups }) {
-  const { text, at, verifiedAt, isBad } = backupFactOf(of);
+function BackupRow({ of }: { of: Polled<Backups> }) {
+  const fact = polledBackupFactOf(of);
+  if (fact === null) return "…";
+  const { text, at, verifiedAt, isBad } = fact;
   return (
     <a href="#backups" class={isBad ? "failed" : ""}>
       {text} {at && <Time at={at} />}
