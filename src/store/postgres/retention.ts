@@ -14,7 +14,6 @@ import { type MeasuredRecord, measuredAtOnce, measureStorage, type RowSizes } fr
 import type { Connection } from "./connection.ts";
 import { eraseEventsTexts } from "./erasure.ts";
 import { FailureTally } from "./failure-counts.ts";
-import { databaseBytes } from "./figures.ts";
 import { count, countersOf, type HeldTenant, hold, lockTenant } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
 import { changeTenant, noteErased } from "./tenant-rows.ts";
@@ -95,7 +94,11 @@ export const oldRecordsTexts = [
      from delivery where ${ofThese}`,
 ];
 
-export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">): RetentionVerbs {
+/** @param databaseBytes as of a minute ago: nothing here is removed by size */
+export function retentionVerbs(
+  { pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">,
+  databaseBytes: () => number,
+): RetentionVerbs {
   type Ended = ReadonlyMap<number, OldRecord[]>;
 
   /** Works on those events that have ended, in one transaction. */
@@ -202,7 +205,7 @@ export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" |
       return row?.n ?? 0;
     },
 
-    usedBytes: () => databaseBytes(pool),
+    usedBytes: async () => databaseBytes(),
   };
 }
 

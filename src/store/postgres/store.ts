@@ -312,7 +312,7 @@ export async function openPostgresStore({
     ...replayVerbs(connection, { mayGrow }),
     returnCancelled: cancelledRuns.returnCancelled,
     ...webhookUseVerbs(connection),
-    ...retentionVerbs(connection),
+    ...retentionVerbs(connection, size.latest),
     ...sealingVerbs(connection),
     ...erasureVerbs(connection),
     ...maintenanceVerbs(

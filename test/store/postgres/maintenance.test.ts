@@ -41,6 +41,25 @@ describeWithPostgres("the master key", () => {
   });
 });
 
+describeWithPostgres("the size of the database", () => {
+  const postgres = usePostgres();
+
+  test("is looked up once a minute, however often it is asked for", async () => {
+    const url = await postgres.migrated();
+    const { store, sizes } = await openPostgresStore({
+      ...{ url, clock: systemClock, durability: "waived", vault: createVault(new Uint8Array(32)) },
+    });
+    postgres.cleanUpFirst(() => store.close());
+    while (sizes().databaseBytes === 0) await store.probe();
+    const before = sizes().databaseBytes;
+    await postgres
+      .pool(url)
+      .write("create table filler as select repeat(n::text, 100) from generate_series(1, 10000) n");
+    expect(await store.usedBytes()).toBe(before);
+    expect(sizes().databaseBytes).toBe(before);
+  });
+});
+
 describeWithPostgres("maintenance, with several nodes", () => {
   let nodes: PostgresWorlds;
   let here: World;
