@@ -16,6 +16,7 @@ import {
 } from "../../domain/tenant-change.ts";
 import { openMonth } from "../../domain/tenant-state.ts";
 import { openVerification, takeTier } from "../../domain/verifications.ts";
+import { inAnyCase } from "../any-case.ts";
 import type { TenantVerbs } from "../store.ts";
 import { toColumns } from "../webhook-rows.ts";
 import { noteAct } from "./audit.ts";
@@ -25,6 +26,11 @@ import { livingTenants } from "./living-tenants.ts";
 import { loadBooksOf, openBooksOf, recordPlan, writeBooks } from "./open-books.ts";
 import * as t from "./schema.ts";
 import { changeTenant, holderOf, lockKeeper, takeLogin } from "./tenant-rows.ts";
+
+const regexOf = (search: string): string =>
+  inAnyCase(search)
+    .map((cases) => (/../u.test(cases) ? `[${cases}]` : cases.replace(/[\\^$.|?*+()[\]{}]/, "\\$&")))
+    .join("");
 
 export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "eraseDeleted"> {
   const { db } = pool;
@@ -79,10 +85,10 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
     findTenantByLoginEmail: async (email) => (await byLoginEmail.execute({ email }))[0] ?? null,
 
     async listTenants({ offset, limit, search = "" }) {
-      const words = sql`lower(${t.tenant.id} || ' ' || ${t.tenant.name} || ' ' || ${t.tenant.email})`;
+      const words = sql`lower((${t.tenant.id} || ' ' || ${t.tenant.name} || ' ' || ${t.tenant.email}) collate "C")`;
       const alive = and(
         isNull(t.tenant.deletedAt),
-        search === "" ? undefined : sql`position(lower(${search}::text) in ${words}) > 0`,
+        search === "" ? undefined : sql`${words} ~ ${regexOf(search)}::text`,
       );
       const [tenants, [counted]] = await Promise.all([
         db.select(tenantColumns).from(t.tenant).where(alive).orderBy(desc(t.tenant.key)).limit(limit).offset(offset),

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
+import { and, count, desc, eq, isNull, type SQL, sql } from "drizzle-orm";
 import type { Act } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
 import { leaveTenant } from "../../domain/invoices.ts";
@@ -16,6 +16,7 @@ import {
 } from "../../domain/tenant-change.ts";
 import { noEvents, openMonth } from "../../domain/tenant-state.ts";
 import { openVerification, takeTier } from "../../domain/verifications.ts";
+import { inAnyCase } from "../any-case.ts";
 import type { TenantVerbs } from "../store.ts";
 import { toColumns } from "../webhook-rows.ts";
 import type { Connection } from "./connection.ts";
@@ -24,6 +25,13 @@ import { livingTenants } from "./living-tenants.ts";
 import * as t from "./schema.ts";
 import { createTenantRows } from "./tenant-rows.ts";
 import { refuse } from "./transaction.ts";
+
+function contains(words: SQL, search: string): SQL {
+  // A pattern ends there. Nothing that is stored has it.
+  if (search.includes("\0")) return sql`false`;
+  const parts = inAnyCase(search).map((cases) => (/^[*?[]$|../u.test(cases) ? `[${cases}]` : cases));
+  return sql`${words} glob ${`*${parts.join("")}*`}`;
+}
 
 export function tenantVerbs({
   client,
@@ -114,10 +122,7 @@ export function tenantVerbs({
 
     async listTenants({ offset, limit, search = "" }) {
       const words = sql`lower(${t.tenant.id} || ' ' || ${t.tenant.name} || ' ' || ${t.tenant.email})`;
-      const alive = and(
-        isNull(t.tenant.deletedAt),
-        search === "" ? undefined : sql`instr(${words}, lower(${search})) > 0`,
-      );
+      const alive = and(isNull(t.tenant.deletedAt), search === "" ? undefined : contains(words, search));
       const tenants = db
         .select(tenantColumns)
         .from(t.tenant)

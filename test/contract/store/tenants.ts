@@ -55,6 +55,21 @@ export function tenantsContract(backend: StoreBackend): void {
         expect(nothing).toEqual({ tenants: [], total: 0 });
       });
 
+      test.each([
+        ["Électricité de Łódź", "éLECTRICITÉ", "e"],
+        ["Ёлка ἀγορά 𐐀", "ёЛКА ἈΓΟΡΆ 𐐨", "е"],
+        ["a.b[1]*{2}^$|(?)+\\d-]", "B[1]*{2}^$|(?)+\\D-]", "x"],
+        ["100 % _", "% _", "%%"],
+      ])("are found by %s as it is written elsewhere", async (name, search, other) => {
+        const tenant = await world.tenant({ name, email: "x@x.io" });
+        const list = (text: string) => world.store.listTenants({ offset: 0, limit: 10, search: text });
+        expect(await list(search)).toEqual({ tenants: [tenant], total: 1 });
+        for (const char of ["\0", `${search}\0`, ".", "?", "*", "[", "^", "]", "\\", "\\w", "[a-z]", "é|É", other]) {
+          const isThere = `${tenant.id} ${name} ${tenant.email}`.toLowerCase().includes(char.toLowerCase());
+          expect((await list(char)).total, char).toBe(isThere ? 1 : 0);
+        }
+      });
+
       test("a new tier sets the limits and the login e-mail, and leaves the webhooks", async () => {
         const tenant = await world.tenant({ tier: "free", email: "Me@x.io", urls: [a, b] });
         expect(await world.store.setTier(tenant.key, "pro")).toMatchObject({ tier: "pro", enforcedTier: "pro" });
