@@ -56,7 +56,62 @@ describe("postrider demo", () => {
   });
 });
 
+describe("a demo that is interrupted", () => {
+  test("says so, and claims nothing of a check", async () => {
+    const { io, out } = createScriptedIo();
+    const narrator = createNarrator(io, clock);
+    const cut = Promise.withResolvers<string>();
+    const step = narrator.step("Delivered", () => cut.promise);
+    narrator.interrupt();
+    cut.reject(new Error("connect ECONNREFUSED"));
+    await expect(step).rejects.toThrow("ECONNREFUSED");
+    narrator.end(false, "A check failed: connect ECONNREFUSED");
+    expect(out).toEqual(["\nInterrupted."]);
+  });
+
+  test("is not interrupted any more once it has told its end", () => {
+    const { io, out } = createScriptedIo();
+    const narrator = createNarrator(io, clock);
+    narrator.end(true, "Every check passed.");
+    narrator.interrupt();
+    expect(out).toEqual(["\n✓ Every check passed."]);
+  });
+
+  test("ends with 130", async () => {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/main.ts"), "demo"], {
+      env: { PATH: process.env.PATH ?? "" },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) {
+      text += decoder.decode(chunk, { stream: true });
+      if (text.includes("Accepted")) child.kill("SIGINT");
+    }
+    expect(await child.exited).toBe(130);
+    expect(text).toMatch(/\nInterrupted\.\n$/);
+    expect(text).not.toContain("✗");
+  });
+});
+
 describeWithOwnServer("the story of several servers", () => {
+  test("that is interrupted gives the database back, and claims nothing of a check", async () => {
+    const server = await startDurableServer();
+    const { io, out, progress, interrupt, when } = createScriptedIo();
+    try {
+      const demo = runCommand(["demo", "--nodes", "2", "--database-url", server.url("postgres")], io);
+      await when(progress, (line) => line.includes("Waiting for the lease of relay-2"));
+      interrupt();
+      expect(await demo).toBe(130);
+      expect(out.slice(-2)).toEqual(["\nInterrupted.", expect.stringContaining("The database is empty again.")]);
+      expect(out.join("\n")).not.toContain("✗");
+      expect(progress.at(-1)).toBe("");
+    } finally {
+      await server.remove();
+    }
+  });
+
   test("tells of events that all arrive, those that a killed one was delivering, too", async () => {
     const server = await startDurableServer();
     const url = server.url("postgres");

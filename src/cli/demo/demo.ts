@@ -14,7 +14,7 @@ import type { Command } from "../command.ts";
 import { readDatabaseUrl } from "../database-url.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createRunOwn } from "../run-own.ts";
-import { createNarrator } from "./narrator.ts";
+import { createNarrator, type Narrator } from "./narrator.ts";
 import { startDemoReceiver } from "./receiver.ts";
 import { showNodes } from "./show-nodes.ts";
 import { tellStory } from "./story.ts";
@@ -50,9 +50,13 @@ its deliveries when its lease has run out, after 20 seconds.`,
     const shared = sharedDatabaseFrom(flags);
     const folder = makeFolder();
     try {
-      const interrupted = io.nextSignal().then((signal) => signalExitCode[signal]);
-      if (shared !== null) return await showNodes({ ...shared, folder, io, interrupted });
-      return await Promise.race([demonstrate(folder, io), interrupted]);
+      const narrator = createNarrator(io, clock);
+      const interrupted = io.nextSignal().then((signal) => {
+        narrator.interrupt();
+        return signalExitCode[signal];
+      });
+      if (shared !== null) return await showNodes({ ...shared, folder, io, narrator, interrupted });
+      return await Promise.race([demonstrate(folder, narrator, io), interrupted]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -93,9 +97,8 @@ function sharedDatabaseFrom(flags: ReadonlyMap<string, string>): { url: string; 
 /** Short pauses between attempts, so that the whole demo takes two seconds. */
 const retrySchedule = "300ms,600ms";
 
-async function demonstrate(folder: string, io: Io): Promise<number> {
+async function demonstrate(folder: string, narrator: Narrator, io: Io): Promise<number> {
   const startedAt = clock.monotonicMs();
-  const narrator = createNarrator(io, clock);
   const config = loadConfig(
     {
       POSTRIDER_PORT: "0",

@@ -14,6 +14,8 @@ export interface Narrator {
   /** On a terminal, shows what is being waited for while it takes. */
   waiting<T>(what: string, awaited: Promise<T>): Promise<T>;
   end(didHold: boolean, text: string): void;
+  /** Says that the demo is interrupted before its end. What fails from then on is no check, and is not told. */
+  interrupt(): void;
 }
 
 const labelWidth = 11;
@@ -26,27 +28,36 @@ export function createNarrator(io: Io, { monotonicMs, after }: Pick<Clock, "mono
   const label = (name: string) => style.faint(name.padEnd(labelWidth));
   const good = style.good("✓");
   const bad = style.bad("✗");
+  let isOver = false;
+  const tell = (line: string) => {
+    if (!isOver) io.out(line);
+  };
+  const endWith = (line: string) => {
+    tell(line);
+    isOver = true;
+  };
 
   return {
-    chapter: (title) => io.out(`\n${style.bold(title)}`),
+    chapter: (title) => tell(`\n${style.bold(title)}`),
     async step(name, run) {
       const startedAt = monotonicMs();
       try {
         const result = await run();
         const took = formatDuration(monotonicMs() - startedAt);
         const said = typeof result === "string" ? result : result.said;
-        io.out(`  ${good} ${label(name)} ${said.padEnd(textWidth)} ${style.faint(took.padStart(7))}`);
+        tell(`  ${good} ${label(name)} ${said.padEnd(textWidth)} ${style.faint(took.padStart(7))}`);
         return result;
       } catch (error) {
-        io.out(`  ${bad} ${label(name)} ${messageOf(error)}`);
+        tell(`  ${bad} ${label(name)} ${messageOf(error)}`);
         throw error;
       }
     },
-    note: (name, text) => io.out(`  ${style.faint("·")} ${label(name)} ${text}`),
+    note: (name, text) => tell(`  ${style.faint("·")} ${label(name)} ${text}`),
     async waiting(what, awaited) {
       const startedAt = monotonicMs();
       let cancel = () => {};
       function show(): void {
+        if (isOver) return;
         io.progress(`    ${what}: ${Math.round((monotonicMs() - startedAt) / 1000)} s`);
         cancel = after(progressEveryMs, show);
       }
@@ -58,6 +69,10 @@ export function createNarrator(io: Io, { monotonicMs, after }: Pick<Clock, "mono
         io.progress("");
       }
     },
-    end: (didHold, text) => io.out(`\n${didHold ? good : bad} ${style.bold(text)}`),
+    end: (didHold, text) => endWith(`\n${didHold ? good : bad} ${style.bold(text)}`),
+    interrupt() {
+      if (!isOver) io.progress("");
+      endWith(`\n${style.bold("Interrupted.")}`);
+    },
   };
 }

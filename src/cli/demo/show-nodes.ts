@@ -4,7 +4,7 @@ import { formatDuration } from "../../lib/duration.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type BorrowedDatabase, borrowDatabase } from "../../store/open.ts";
 import { exitCode, type Io } from "../io.ts";
-import { createNarrator, type Narrator } from "./narrator.ts";
+import type { Narrator } from "./narrator.ts";
 import { createDemoNodes, type DemoNode, type DemoNodes } from "./nodes.ts";
 import { nodesStatusFor, tellNodesStory } from "./nodes-story.ts";
 import { type DemoReceiver, startDemoReceiver } from "./receiver.ts";
@@ -16,14 +16,14 @@ export interface ShowNodesOptions {
   /** For everything the servers keep on this machine. */
   folder: string;
   io: Io;
+  narrator: Narrator;
   /** Resolves with the exit code when the demo is asked to end. */
   interrupted: Promise<number>;
 }
 
 /** @returns the exit code @throws StartupError with what to do when the database cannot be used */
-export async function showNodes({ url, count, folder, io, interrupted }: ShowNodesOptions): Promise<number> {
+export async function showNodes({ url, count, folder, io, narrator, interrupted }: ShowNodesOptions): Promise<number> {
   const startedAt = clock.monotonicMs();
-  const narrator = createNarrator(io, clock);
   const database = await borrowDatabase({ url, clock, setting: "--database-url" });
   const masterKey = randomBytes(32);
   const nodes = createDemoNodes({ folder, databaseUrl: url, masterKey, clock });
