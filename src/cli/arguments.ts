@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { UsageError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
+import { shellWord } from "../lib/shell-word.ts";
 
 /** A command's form: what the parser accepts and what the help shows. */
 export interface CommandForm {
@@ -24,6 +25,8 @@ export interface Flag {
   readonly value?: string;
   /** Completions a shell offers for its value; other values may be valid too. */
   readonly choices?: readonly string[];
+  /** Whether a word without any flag is likely to be meant as its value. */
+  isMeantBy?(word: string): boolean;
   readonly doc: string;
 }
 
@@ -71,7 +74,7 @@ export function parseArguments<Form extends CommandForm>(
     if (flags.has(flag.name)) throw new UsageError(`${flag.name} is given twice. Try: ${spellFlag(flag)} once`);
     flags.set(flag.name, readValue(flag, token));
   }
-  checkOperands(operands, form);
+  checkOperands(operands, form, flags);
   return { form, operands, flags };
 }
 
@@ -127,12 +130,14 @@ function readValue(flag: Flag, given: { value: string | undefined; inlineValue: 
 
 export const spellFlag = ({ name, value }: Flag) => (value === undefined ? name : `${name} ${value}`);
 
-function checkOperands(given: readonly string[], form: CommandForm): void {
+function checkOperands(given: readonly string[], form: CommandForm, flags: ReadonlyMap<string, string>): void {
   const missing = form.operands[given.length];
   if (missing !== undefined) throw new UsageError(`${described(form)} needs ${missing}. Try: ${example(form)}`);
   const extra = given[form.operands.length];
   if (extra === undefined || form.restName !== undefined) return;
-  throw new UsageError(`Unexpected argument "${extra}" for ${described(form)}. Try: ${example(form)}`);
+  const meant = form.flags.find((flag) => !flags.has(flag.name) && flag.isMeantBy?.(extra));
+  const remedy = meant === undefined ? example(form) : `${example(form)} ${meant.name} ${shellWord(extra)}`;
+  throw new UsageError(`Unexpected argument "${extra}" for ${described(form)}. Try: ${remedy}`);
 }
 
 const described = ({ words }: CommandForm) => `"postrider ${words.join(" ")}"`;

@@ -19,6 +19,7 @@ const forms = [
   form("hook add", ["URL"]),
   { ...form("hook list", [], [json]), isDefault: true },
   form("check-url", ["URL"], [json, port]),
+  form("listen", [], [json, { name: "--to", value: "URL", doc: "", isMeantBy: (word) => word.includes(":") }]),
   { ...form("help"), restName: "COMMAND" },
 ];
 
@@ -68,6 +69,10 @@ describe("parseArguments", () => {
     ["tenant set-tier", '"postrider tenant set-tier" needs ID. Try: postrider tenant set-tier ID free|pro'],
     ["tenant set-tier t1", '"postrider tenant set-tier" needs TIER. Try: postrider tenant set-tier ID free|pro'],
     ["demo now", 'Unexpected argument "now" for "postrider demo". Try: postrider demo'],
+    ["listen host:80", 'Unexpected argument "host:80" for "postrider listen". Try: postrider listen --to host:80'],
+    ["listen h:8?a", 'Unexpected argument "h:8?a" for "postrider listen". Try: postrider listen --to \'h:8?a\''],
+    ["listen now", 'Unexpected argument "now" for "postrider listen". Try: postrider listen'],
+    ["listen h:1 --to h:2", 'Unexpected argument "h:1" for "postrider listen". Try: postrider listen'],
     [
       "tenant set-tier t1 pro now",
       'Unexpected argument "now" for "postrider tenant set-tier". Try: postrider tenant set-tier ID free|pro',

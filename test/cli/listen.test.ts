@@ -460,6 +460,16 @@ describe("signing in", () => {
 describe("what is typed wrong is one line and exit code 2", () => {
   test.each([
     ["listen", '"postrider listen" needs --forward-to. Try: --forward-to http://localhost:3000/hook'],
+    ...["localhost:3000", "localhost/hook", "3000", ":3000/hook", "https://a.example/", "127.0.0.1:3000"].map(
+      (word) => [
+        `listen ${word}`,
+        `Unexpected argument "${word}" for "postrider listen". Try: postrider listen --forward-to ${word}`,
+      ],
+    ),
+    ...["failed", "order.paid", "ftp://a.example:1/", "http://u:p@localhost:1/"].map((word) => [
+      `listen ${word}`,
+      `Unexpected argument "${word}" for "postrider listen". Try: postrider listen`,
+    ]),
     ["listen --forward-to ftp://localhost/", '--forward-to must be an http or https address, not "ftp://localhost/".'],
     ["listen --forward-to http://", '--forward-to must be an http or https address, not "http://".'],
     ["listen --forward-to x --events faild", '"faild" is not a kind of event to forward. Try: --events failed'],

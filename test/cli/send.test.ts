@@ -76,6 +76,7 @@ describe("one event", () => {
     ['{},"a":1', "The event is not valid JSON (unexpected character at byte 2)."],
     ["{}}", "The event is not valid JSON (unexpected character at byte 2)."],
     ["", "The event is empty, but must be a JSON object."],
+    [`{"a" ${"x".repeat(300)}`, "The event is not valid JSON (unexpected character at byte 5)."],
     ["\ufeff{}", "The event must be UTF-8 without a byte order mark."],
   ])("%p is refused before anybody is asked", async (text, message) => {
     expect(await refusal([text])).toEqual({
@@ -83,6 +84,28 @@ describe("one event", () => {
       out: [],
       err: [`postrider: ${message} Try: postrider send '{"hello": "world"}'`],
     });
+  });
+
+  test("that is the name of a file is sent with --file", async () => {
+    const file = join(folder, "an event.json");
+    writeFileSync(file, "{}");
+    const { err } = await refusal([file]);
+    expect(err.join("\n")).toEndWith(` Try: postrider send --file '${file}'`);
+  });
+
+  test.each([
+    ["two events", '{"a":1}\n{"a":2}\n', " Try: postrider send < FILE, if each of its lines is an event"],
+    ["two lines behind a byte order mark", "\ufeff{}\n{}\n", "must be UTF-8 without a byte order mark."],
+    ["bytes that are not UTF-8", Buffer.from('{"a":"\xe9"}\n{}', "latin1"), "is not valid UTF-8 (at byte 6)."],
+    ["too many levels", `{"a":${"[".repeat(64)}${"]".repeat(64)}}`, "deeper than 64 levels (at byte 67)."],
+    ["one broken event on several lines", "{\n  nonsense\n}\n", "unexpected character at byte 4)."],
+    ["nothing", "", "The event is empty, but must be a JSON object."],
+  ])("a file of %s is refused, and to be sent as lines only if that may help", async (_, content, end) => {
+    const file = join(folder, "broken.json");
+    writeFileSync(file, content);
+    const { code, err } = await refusal(["--file", file]);
+    expect(code).toBe(1);
+    expect(err.join("\n")).toEndWith(end.replace("FILE", file));
   });
 
   test("the server's own words are shown when it refuses", async () => {

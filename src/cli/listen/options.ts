@@ -45,6 +45,7 @@ export const listenFlags: readonly Flag[] = [
   {
     name: "--forward-to",
     value: "URL",
+    isMeantBy: isAddress,
     doc: "Where to forward to, such as http://localhost:3000/hook or localhost:3000/hook. Required.",
   },
   {
@@ -89,12 +90,21 @@ const forwardExample = "--forward-to http://localhost:3000/hook";
 /** Accepts addresses the way people write those of their own machine: without a scheme, or just the port. */
 function readForwardTo(text: string | undefined): URL {
   if (text === undefined) throw new UsageError(`"postrider listen" needs --forward-to. Try: ${forwardExample}`);
+  const url = parseForwardTo(text);
+  if (url !== null) return url;
+  throw new UsageError(`--forward-to must be an http or https address, not "${text}". Try: ${forwardExample}`);
+}
+
+function parseForwardTo(text: string): URL | null {
   const withHost = /^:?\d{1,5}(?:\/|$)/.test(text) ? `localhost:${text.replace(/^:/, "")}` : text;
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
-    throw new UsageError(`--forward-to must be an http or https address, not "${text}". Try: ${forwardExample}`);
-  }
-  return url;
+  const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+  return isPlain ? url : null;
+}
+
+/** Whether it is written as an address: almost any word would do for the name of a host. */
+function isAddress(word: string): boolean {
+  return /^https?:\/\/|^localhost(?:[:/]|$)|(?:^|:)\d{1,5}(?:\/|$)/i.test(word) && parseForwardTo(word) !== null;
 }
 
 function readKinds(text: string): ReadonlySet<Kind> {

@@ -1,21 +1,24 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
 import { StartupError, UsageError } from "../../domain/errors.ts";
 import { isEventType, isReserved, maxEventTypeLength } from "../../domain/event-types.ts";
 import { isOrderingKey, maxOrderingKeyLength } from "../../domain/order.ts";
 import { parseDuration, unitMs } from "../../lib/duration.ts";
+import { shellWord } from "../../lib/shell-word.ts";
 import type { Flag } from "../arguments.ts";
 import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type Bodies, createBodies } from "./bodies.ts";
+import { faultOf } from "./fault.ts";
+import { createLineSplitter, isBlank } from "./lines.ts";
 
 export interface SendOptions {
   readonly what:
     | { readonly kind: "event"; readonly bytes: Uint8Array }
     | { readonly kind: "lines"; readonly input: AsyncIterable<Uint8Array> };
-  /** What to try when it is not an event. */
-  readonly remedy: string;
+  /** What to try when the event is none; null: there is nothing to say but what is wrong with it. */
+  remedy(): string | null;
   readonly bodies: Bodies;
   readonly json: boolean;
   readonly strict: boolean;
@@ -74,10 +77,12 @@ export function readSendOptions(
   io: Pick<Io, "input">,
 ): SendOptions {
   const file = flags.get("--file");
+  const what = readWhat(operands, file, io);
+  const bodies = readBodies(flags);
   return {
-    what: readWhat(operands, file, io),
-    remedy: file === undefined ? example : `postrider send < ${file}, if each of its lines is an event`,
-    bodies: readBodies(flags),
+    what,
+    remedy: () => (file === undefined ? remedyForTyped(operands[0]) : remedyForFile(file, what, bodies)),
+    bodies,
     json: flags.has("--json"),
     strict: flags.has("--strict"),
     retryForMs: readRetryFor(flags.get("--retry-for") ?? defaultRetryFor),
@@ -113,6 +118,27 @@ function readWhat(operands: readonly string[], file: string | undefined, io: Pic
   const input = io.input();
   if (input !== null) return { kind: "lines", input };
   throw new UsageError(`Nothing to send. Try: ${example}, or lines: postrider send < events.ndjson`);
+}
+
+const remedyForTyped = (text = "") =>
+  text !== "" && isFile(text) ? `postrider send --file ${shellWord(text)}` : example;
+
+function isFile(text: string): boolean {
+  try {
+    return statSync(text).isFile();
+  } catch {
+    // Most texts could not even be the name of one.
+    return false;
+  }
+}
+
+/** A file of events, one a line, is named where an event was expected. Whatever else is wrong would be wrong with a line, too. */
+function remedyForFile(file: string, what: SendOptions["what"], { longestPayload }: Bodies): string | null {
+  if (what.kind !== "event") return null;
+  const splitter = createLineSplitter(longestPayload);
+  const [first, ...more] = [...splitter.push(what.bytes), ...splitter.end()].filter((line) => !isBlank(line));
+  const isOfLines = first !== undefined && more.length > 0 && faultOf(first, longestPayload) === null;
+  return isOfLines ? `postrider send < ${shellWord(file)}, if each of its lines is an event` : null;
 }
 
 function readEventFile(path: string): Uint8Array {

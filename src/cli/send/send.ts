@@ -46,7 +46,7 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
   const { what, bodies, retryForMs } = options;
   // Checked before anyone is asked for a key.
   const fault = what.kind === "event" ? faultOf(what, bodies.longestPayload) : null;
-  if (fault !== null) throw new StartupError(`${fault} Try: ${options.remedy}`);
+  if (fault !== null) throw new StartupError(withRemedy(fault, options.remedy()));
   warnOfPlainHttp(config.url, io);
   const keySource = await readKeySource(config, io);
   const { signal } = abortOnSignal(io);
@@ -101,6 +101,8 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
     return signalExitCode[await io.nextSignal()];
   }
 }
+
+const withRemedy = (fault: string, remedy: string | null) => (remedy === null ? fault : `${fault} Try: ${remedy}`);
 
 /** The exit code a shell expects of a program that a signal has ended early. */
 const codeOf = (reason: unknown): number =>
