@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
+import { inOwnWords, isOfTyped } from "../../src/cli/webhooks/change.ts";
 import { batchOf, closedPort, ingestOne, register, settled, until } from "../support/api-server.ts";
 import { type ReceivedRequest, startReceiver } from "../support/receiver.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
@@ -135,33 +136,56 @@ describe("webhooks add", () => {
     expect(out).toBe(JSON.stringify((await settingsOf(account))[0]));
   });
 
+  const patternRule = "--type must be words of letters, digits, _ and - joined by dots, ";
+  const urlRemedy = "Try: postrider webhooks add https://example.com/hook";
+  const schemeRule = 'URL must start with "https://" (or "http://" before localhost or a loopback address).';
+
   test.each([
-    ["ftp://x", 'URL must start with "https://" (or "http://" before localhost or a loopback address).'],
+    ["ftp://x", 2, `${schemeRule} ${urlRemedy}`],
+    ["not-a-url", 2, `${schemeRule} ${urlRemedy}`],
+    ["https://", 2, `URL must be valid. ${urlRemedy}`],
+    ["http://user:pw@localhost:1/", 2, `URL must not contain a user name or password. ${urlRemedy}`],
     [
       "{present}",
+      1,
       "{present} is already registered as {id}. To change it, try: the dashboard, or PUT /v1/tenants/webhooks",
     ],
     [
       "{respelt}",
+      1,
       "{respelt} is already registered as {id}. To change it, try: the dashboard, or PUT /v1/tenants/webhooks",
     ],
-    ["http://localhost:9000/ --type a,b..c", "--type must be words of letters, digits, _ and - joined by dots, "],
+    ["http://localhost:9000/ --type a,b..c", 2, patternRule],
+    ["http://localhost:9000/ --type order:paid", 2, patternRule],
     [
       "http://localhost:9000/ --type *",
-      "--type must be words of letters, digits, _ and - joined by dots, and may end with .*, such as order.paid or order.*; without --type it takes every event.",
+      2,
+      `${patternRule}and may end with .*, such as order.paid or order.*; without --type it takes every event. ` +
+        "Try: --type 'order.*,invoice.paid'",
     ],
-    ["http://localhost:9000/ --type=", "--type must be words of letters, "],
-    [`http://localhost:9000/ --name ${"x".repeat(201)}`, "--name must have at most 200 characters."],
-  ])("%s: the server's rule, in the words of the command line", async (typed, message) => {
+    ["http://localhost:9000/ --type=", 2, patternRule],
+    [`http://localhost:9000/ --type ${"a,".repeat(50)}a`, 2, "--type must have at most 50 patterns."],
+    [`http://localhost:9000/ --name ${"x".repeat(201)}`, 2, "--name must have at most 200 characters."],
+  ])("%s: the server's rule, in the words of the command line", async (typed, expected, message) => {
     const { url } = relay.hooks.hook();
     const account = await withWebhooks(url);
     const [{ id }] = await settingsOf(account);
     const respelt = url.replace("/hook/", "/./hook/");
     const filled = (text: string) => text.replace("{present}", url).replace("{respelt}", respelt).replace("{id}", id);
     const { code, out, err } = await run(account, filled(`webhooks add ${typed}`));
-    expect({ code, out, count: err.length }).toEqual({ code: 1, out: "", count: 1 });
+    expect({ code, out, count: err.length }).toEqual({ code: expected, out: "", count: 1 });
     expect(err[0]).toStartWith(`postrider: ${filled(message)}`);
     expect(await settingsOf(account)).toHaveLength(1);
+  });
+
+  test.each([
+    ["[1].webhook_url must not contain a fragment (#).", true],
+    ["[0].webhook_url must not contain a fragment (#).", false],
+    ["The body must have at most 1 entry on this account.", false],
+  ])("%s: whether that is a mistake on the command line: %p", (message, isMistake) => {
+    const listed = [{ id: "wh_1", url: "https://a.example/", name: "" }];
+    const entries = [{ webhook_url: "https://a.example/" }, { webhook_url: "https://b.example/" }];
+    expect(isOfTyped(inOwnWords(message, entries, listed))).toBe(isMistake);
   });
 
   test("of what an account registered that may have no more says so, not to remove it", async () => {

@@ -1,7 +1,8 @@
 import type { Account } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
+import type { Reply } from "../client/server.ts";
 import { type Registered, readWebhookList } from "../client/webhook.ts";
-import { type Entry, inOwnWords } from "./change.ts";
+import { type Entry, inOwnWords, isOfTyped } from "./change.ts";
 
 /** How the latest deliveries to a webhook went. */
 export interface HealthRow {
@@ -50,6 +51,11 @@ const remedies: Readonly<Record<string, string>> = {
   webhooks_changed: "the same command again, when nothing else changes them",
 };
 
+const remediesOfTyped: Readonly<Record<string, string>> = {
+  invalid_webhook_url: "postrider webhooks add https://example.com/hook",
+  invalid_event_type: "--type 'order.*,invoice.paid'",
+};
+
 /** How often a change is made again to a list that somebody else has changed meanwhile. */
 const mostTries = 5;
 
@@ -68,8 +74,16 @@ export async function changeList(account: Client, change: (listed: readonly Regi
     const reply = await account.callOnce("PUT", "/v1/tenants/webhooks", entries, doubt, headers);
     if (reply.status === 200) return;
     if (reply.status === 412 && tries < mostTries) continue;
-    const message = textIn(reply.json, "message");
-    const json = message === null ? reply.json : { message: inOwnWords(message, entries, webhooks) };
-    throw refusalOf(account, { ...reply, json }, remedies[textIn(reply.json, "code") ?? ""]);
+    throw refusalOfList(account, reply, entries, webhooks);
   }
+}
+
+function refusalOfList(account: Client, reply: Reply, entries: readonly Entry[], listed: readonly Registered[]) {
+  const [message, code] = [textIn(reply.json, "message"), textIn(reply.json, "code") ?? ""];
+  if (message === null) return refusalOf(account, reply);
+  const words = inOwnWords(message, entries, listed);
+  const isTyped = isOfTyped(words);
+  const remedy = remedies[code] ?? (isTyped ? remediesOfTyped[code] : undefined);
+  // Without its code, a rule that something else breaks is no mistake on the command line.
+  return refusalOf(account, { ...reply, json: { message: words, ...(isTyped && { code }) } }, remedy);
 }

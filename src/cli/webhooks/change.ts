@@ -35,10 +35,15 @@ export const withPaused = (listed: readonly Registered[], changed: Registered, p
 
 const ownWords: Readonly<Record<string, string>> = { webhook_url: "URL", name: "--name", event_types: "--type" };
 
+/** Whether a refusal in our own words is of what was typed, not of what was registered before or of the whole list. */
+export const isOfTyped = (words: string): boolean =>
+  Object.values(ownWords).some((name) => words.startsWith(`${name} `));
+
 /** A refusal, which names entries by their places in the list, in terms of the command line. */
 export function inOwnWords(message: string, entries: readonly Entry[], listed: readonly Registered[]): string {
   return message
     .replace(/^The body/, "The list of webhooks")
+    .replace("a valid URL such as https://example.com/hook", "valid")
     .replace("; null takes every event", "; without --type it takes every event")
     .replace(/\[(\d+)\]\.(\w+)(?:\[\d+\])?/g, (place, index: string, field: string) => {
       const registered = listed.find(({ url }) => url === entries[Number(index)]?.webhook_url);
