@@ -37,7 +37,7 @@ function begin(
   const forwarder = createForwarder({
     source: {
       async *items(): AsyncGenerator<Item> {
-        for (const eventId of names) yield { kind: "accepted", eventId, webhook: null };
+        for (const eventId of names) yield { kind: "accepted", eventId, webhook: null, atMs: 0 };
         await new Promise(() => {});
       },
     },
@@ -113,6 +113,15 @@ describe("a forwarder", () => {
     await whenForwarded(1);
     await new Promise((resolve) => setImmediate(resolve));
     expect(forwarder.forwardedThrough).toBe("a");
+  });
+
+  test("tells which have not been forwarded", async () => {
+    const { forwarder, whenFetching, whenForwarded, arrive } = begin(3, 3);
+    await whenFetching(3);
+    arrive("a");
+    await whenForwarded(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(forwarder.unforwarded().map(({ eventId }) => eventId)).toEqual(["b", "c"]);
   });
 
   test("does not go back to an event that was found late", async () => {

@@ -279,6 +279,37 @@ describe("--since", () => {
     await second.whenPrinted(10);
     expect(idsOf(receiver)).toEqual(expected);
   });
+
+  test.each(["finished", "failed", "accepted,failed", "replayed"])(
+    "with the time of the last line, finds what had waited: --events %s",
+    async (kinds) => {
+      const hooks = await startHooks();
+      const app = await start();
+      const account = await app.account();
+      await register(account, hooks.hook(kinds === "replayed" ? 200 : 422).url);
+      const earlier = kinds === "replayed" ? await ids(app, account, 5) : [];
+      const slow = receive({ answer: () => new Promise(() => {}) });
+      const words = [...oneByOne, "--events", kinds];
+      const first = await listen({ url: app.url, account, forwardTo: slow.url, words });
+      const expected = kinds === "replayed" ? earlier : await ids(app, account, 5);
+      if (kinds === "replayed") {
+        const range = { startTime: "2020-01-01", endTime: new Date().toISOString(), replayGroupId: "again" };
+        await account.post("/v1/events/replays/timeline", range);
+      }
+      for (const eventId of expected) await settled(account, eventId);
+      await slow.waitFor(1);
+      first.interrupt();
+      first.interrupt();
+      expect(await first.ended).toBe(0);
+      const [, since = ""] = / To continue from there: --since (20\S+Z)$/.exec(first.err.at(-1) ?? "") ?? [];
+      const receiver = receive();
+      const again = [...words, "--since", since];
+      const second = await listen({ url: app.url, account, forwardTo: receiver.url, words: again });
+      await second.whenPrinted(kinds === "accepted,failed" ? 10 : 5);
+      expect([...new Set(idsOf(receiver))].sort()).toEqual(expected.toSorted());
+      hooks.stop();
+    },
+  );
 });
 
 describe("the server", () => {

@@ -12,7 +12,7 @@ test("nothing is printed or counted after the closing line, whatever still ends"
     kinds: new Set(["accepted"]),
     json: false,
   });
-  const item = { kind: "accepted", eventId: "evt_1", webhook: null } as const;
+  const item = { kind: "accepted", eventId: "evt_1", webhook: null, atMs: 0 } as const;
   const forwarded = { item, eventType: null, status: 204, error: null, durationMs: 1, attempt: 1, retryInMs: null };
   report.forwarded(forwarded);
   expect(report.close()).toBe("1 forwarded: 1 answered with 2xx.");

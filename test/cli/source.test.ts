@@ -216,6 +216,70 @@ describe("a source of ends", () => {
   );
 });
 
+describe("where to start another time", () => {
+  const start = { afterId: idAt(bootMs - 1_000), fromMs: bootMs, isNow: false };
+  const pastMs = 15_000;
+
+  function beginEnds(history: History = storeOf([])) {
+    const begun = begin(history, { kinds: ["delivered"], start });
+    const deliver = (seconds: number): Item => {
+      const atMs = bootMs + seconds * 1_000;
+      const eventId = idAt(atMs);
+      begun.offer("delivery.attempted", { eventId, startedAt: formatIso(atMs) });
+      begun.offer("delivery.finished", { eventId, targetWebhook: "", attempts: 1, state: "DELIVERED" });
+      return { kind: "delivered", eventId, webhook: "", atMs };
+    };
+    const resumeSeconds = (...unforwarded: Item[]) => (begun.resumeFromMs(unforwarded) - bootMs + pastMs) / 1_000;
+    return { ...begun, deliver, resumeSeconds };
+  }
+
+  test("is no earlier than the start", () => {
+    expect(beginEnds().resumeFromMs([])).toBe(bootMs);
+  });
+
+  test("is the length of an attempt before what was taken last, or has not been forwarded", async () => {
+    const { deliver, take, resumeSeconds } = beginEnds();
+    const first = deliver(100);
+    await take(1);
+    expect(resumeSeconds()).toBe(100);
+    deliver(200);
+    expect(resumeSeconds()).toBe(100);
+    await take(1);
+    expect([resumeSeconds(), resumeSeconds(first)]).toEqual([200, 100]);
+  });
+
+  test("is before what waits, if that is from earlier than what was taken", async () => {
+    const { deliver, take, resumeSeconds } = beginEnds();
+    deliver(200);
+    await take(1);
+    deliver(150);
+    expect(resumeSeconds()).toBe(150);
+  });
+
+  test("is before a gap, until that has been read from the history", async () => {
+    const read = Promise.withResolvers<void>();
+    const stored = idAt(bootMs + 300_000);
+    const history: History = {
+      newestId: () => read.promise.then(() => stored),
+      async *read() {
+        yield [{ ...recordOf(stored), lastAttemptMs: bootMs + 300_000 }];
+      },
+    };
+    const { deliver, missed, take, resumeSeconds } = beginEnds(history);
+    deliver(200);
+    await take(1);
+    missed();
+    expect(resumeSeconds()).toBe(140);
+    const taken = take(1);
+    deliver(400);
+    expect(resumeSeconds()).toBe(140);
+    read.resolve();
+    expect(await taken).toEqual([stored]);
+    await take(1);
+    expect(resumeSeconds()).toBe(400);
+  });
+});
+
 describe("a source of replays", () => {
   const eventId = idAt(bootMs);
   const message = (queuedMs: number, replayGroupId = "label") => ({

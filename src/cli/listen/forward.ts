@@ -37,6 +37,8 @@ export interface Forwarder {
   whenIdle(): Promise<void>;
   /** The newest event of those up to which all have been forwarded, in the order of the items; null before the first. */
   readonly forwardedThrough: string | null;
+  /** Items that were taken and have not been forwarded. */
+  unforwarded(): readonly Item[];
 }
 
 const firstPauseMs = 1000;
@@ -55,13 +57,13 @@ const mayPass = ({ status }: LocalAnswer) => status === null || meaningOf(status
 export function createForwarder(deps: ForwardDeps): Forwarder {
   const { source, fetchDelivery, forwardTo, concurrency, retries, clock, onForwarded, signal } = deps;
   /** Items under way, in order; one that is done stays until all earlier ones are done. */
-  const row: { readonly eventId: string; isDone: boolean }[] = [];
+  const row: { readonly item: Item; isDone: boolean }[] = [];
   const underWay = new Set<Promise<void>>();
   let previousBegan: Promise<void> = Promise.resolve();
   let forwardedThrough: string | null = null;
 
   async function forward(item: Item, inTurn: Promise<void>, begin: () => void): Promise<void> {
-    const place = { eventId: item.eventId, isDone: false };
+    const place = { item, isDone: false };
     row.push(place);
     try {
       for (let attempt = 1; ; attempt += 1) {
@@ -82,7 +84,7 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
       }
       place.isDone = true;
       while (row[0]?.isDone) {
-        const { eventId } = row[0];
+        const { eventId } = row[0].item;
         row.shift();
         // One found late, after a gap, is older than many before it.
         if (forwardedThrough === null || eventId > forwardedThrough) forwardedThrough = eventId;
@@ -118,6 +120,7 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
     get forwardedThrough() {
       return forwardedThrough;
     },
+    unforwarded: () => row.flatMap(({ item, isDone }) => (isDone ? [] : [item])),
   };
 }
 

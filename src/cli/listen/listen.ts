@@ -1,5 +1,6 @@
 import { type ClientConfig, loadClientConfig } from "../../config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { formatIso } from "../../lib/iso-time.ts";
 import { createCall } from "../client/call.ts";
 import { createGet } from "../client/get.ts";
 import { createOutage } from "../client/outage.ts";
@@ -75,13 +76,17 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
   });
   const onOpen = () => io.err(welcome(options, server.url, session.tenantId));
   const following = followStream({ server, session, clock, outage, source, onOpen, signal });
+  const areIds = options.kinds.has("accepted") && options.kinds.size === 1;
+  // Deliveries do not end in the order of event ids.
+  const whereToContinue = () =>
+    areIds ? (forwarder.forwardedThrough ?? start.afterId) : formatIso(source.resumeFromMs(forwarder.unforwarded()));
   try {
     return await Promise.race([following, forwarder.run()]);
   } catch (error) {
     stop.abort(error);
     // Requests under way may finish; a second signal does not wait for them.
     await Promise.race([forwarder.whenIdle(), io.nextSignal()]);
-    io.err(`${report.close()}${hint(options, forwarder.forwardedThrough ?? start.afterId)}`);
+    io.err(`${report.close()} To continue from there: --since ${whereToContinue()}`);
     if (error instanceof Interrupted) return exitCode.ok;
     throw error;
   } finally {
@@ -107,7 +112,3 @@ function welcome({ kinds, forwardTo }: ListenOptions, url: string, tenantId: str
   ];
   return `Forwarding ${inEnglish.format(what)} of ${tenantId} at ${url} to ${forwardTo.href}. Press Ctrl+C to stop.`;
 }
-
-/** Where to resume another time. Deliveries do not end in the order of event ids. */
-const hint = ({ kinds }: ListenOptions, afterId: string) =>
-  kinds.has("accepted") && kinds.size === 1 ? ` To continue from there: --since ${afterId}` : "";

@@ -9,6 +9,8 @@ export interface Item {
   readonly eventId: string;
   /** The URL of the webhook whose delivery has ended; null: not the end of one. */
   readonly webhook: string | null;
+  /** When it happened, or a little before, in ms since the Unix epoch. */
+  readonly atMs: number;
 }
 
 type Message = Readonly<Record<string, unknown>>;
@@ -30,6 +32,11 @@ export interface Source {
   missed(): void;
   /** Never ends by itself. */
   items(signal: AbortSignal): AsyncGenerator<Item>;
+  /**
+   * From when on to start another time, so that nothing is left out. Some of what was forwarded comes again.
+   * @param unforwarded items that were taken and have come to nothing
+   */
+  resumeFromMs(unforwarded: readonly Item[]): number;
 }
 
 export interface SourceDeps {
@@ -69,7 +76,6 @@ const replayOverlapMs = 60 * 60_000;
 
 interface Waiting extends Item {
   readonly key: string;
-  readonly atMs: number;
 }
 
 export function createSource({ kinds, history, start, serverNow }: SourceDeps): Source {
@@ -81,6 +87,8 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
   const replayed = createRecent({ keepMs: replayOverlapMs, neededSince, startMs: start.fromMs });
   /** How far before what has been seen the history has to be re-read; null: there is no gap. */
   let gapOverlapMs: number | null = null;
+  /** How far back a reading of the history that is under way may find something new; null: none is. */
+  let readingFromMs: number | null = null;
   let latestAttemptMs = start.fromMs;
   let wake = () => {};
 
@@ -121,11 +129,19 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
     wake();
   }
 
+  /** How far the stream has told of everything, of whatever kind: it is in order. Ids may be ahead of the clock. */
+  function throughMs(): number {
+    const times = [...kinds].map((kind) => recentOf(kind).throughMs);
+    return Math.min(Math.max(...times), serverNow());
+  }
+
+  const recentOf = (kind: Kind): Recent => (kind === "accepted" ? accepted : kind === "replayed" ? replayed : finished);
+
   /** Whether the item is new; after the call it no longer is. */
   function take(item: Waiting, by: "stream" | "history"): boolean {
     const { kind, eventId, key, atMs } = item;
     if (kind === "replayed") return takeReplayed(item, by);
-    const recent: Recent = kind === "accepted" ? accepted : finished;
+    const recent = recentOf(kind);
     // The history is in the order of the events, which says nothing about the ends still to be read.
     if (by === "stream" || kind === "accepted") recent.advance(atMs);
     if (recent.has(key) || (kind === "accepted" && eventId <= start.afterId)) return false;
@@ -196,9 +212,11 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
           if (take(next, "stream")) yield next;
         } else if (gapOverlapMs !== null) {
           const overlap = gapOverlapMs;
+          readingFromMs = throughMs() - overlap;
           // From here on, the stream's messages wait behind what was missed; if there is no room, that is another gap.
           gapOverlapMs = null;
           for await (const item of missedItems(withEnds, overlap)) if (take(item, "history")) yield item;
+          readingFromMs = null;
           withEnds = true;
         } else {
           await new Promise<void>((resolve) => {
@@ -206,6 +224,11 @@ export function createSource({ kinds, history, start, serverNow }: SourceDeps): 
           });
         }
       }
+    },
+    resumeFromMs(unforwarded) {
+      const unreadMs = readingFromMs ?? throughMs() - (gapOverlapMs ?? 0);
+      const times = [...unforwarded, ...waiting].map(({ atMs }) => atMs);
+      return Math.max(start.fromMs, Math.min(unreadMs, ...times) - attemptOverlapMs);
     },
   };
 }
