@@ -50,6 +50,14 @@ describe("help", () => {
     expect(pages.map(({ out }) => out.includes("All filters"))).toEqual([false, true, true]);
   });
 
+  test("explains no flag by one that the command does not have", async () => {
+    for (const { words, flags } of commands) {
+      const named = flags.flatMap(({ doc }) => doc.match(/(?<![\w-])--[a-z][a-z-]*/g) ?? []);
+      const known = flags.map(({ name }) => name);
+      expect({ words, unknown: named.filter((name) => !known.includes(name)) }).toEqual({ words, unknown: [] });
+    }
+  });
+
   test.each([
     ["help demo", "postrider demo [flags]"],
     ["demo --help", "postrider demo [flags]"],

@@ -288,6 +288,21 @@ describe("filters", () => {
     expect(received).toEqual({ one: byOne.map((name) => events[name]), two: byTwo.map((name) => events[name]) });
   });
 
+  test("of one event for a webhook that is newer say where it goes without them", async () => {
+    const { account, one, two, paid } = await twoWebhooks();
+    const newer = relay.hooks.hook(200);
+    await account.setTier("enterprise");
+    await register(account, one.url, two.url, newer.url);
+    expect(await run(account, `replay event ${paid} --webhook ${newer.url}`)).toMatchObject({
+      code: 1,
+      err: [
+        `postrider: That webhook never had ${paid}. Try: postrider replay event ${paid}, which goes to every webhook that takes its type.`,
+      ],
+    });
+    expect((await run(account, `replay event ${paid}`)).code).toBe(0);
+    expect(receivedBy(newer)).toEqual([paid]);
+  });
+
   test("are shown with the replay", async () => {
     const { account, id } = await twoWebhooks();
     await run(account, `replay failed --webhook ${id} --type order.paid`);

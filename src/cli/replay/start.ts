@@ -53,23 +53,22 @@ const labelFlag: Flag = {
   doc: "Label that the records and deliveries carry; by default the kind and the time.",
 };
 const detachFlag: Flag = { name: "--detach", doc: "Print the replay's id as soon as it is accepted, and end." };
-const startJsonFlag: Flag = {
-  ...jsonFlag,
-  doc: "Print the replay as it stands at the end, one JSON object; with --preview, the server's count.",
-};
-
-const commonFlags: readonly Flag[] = [labelFlag, detachFlag, startJsonFlag];
+const startJsonDoc = "Print the replay as it stands at the end, one JSON object";
 
 export const singleFlags: readonly Flag[] = [
   ...replayFilters.filter(({ field }) => field === "webhook").map(flagOf),
-  ...commonFlags,
+  labelFlag,
+  detachFlag,
+  { ...jsonFlag, doc: `${startJsonDoc}.` },
 ];
 
 export const bulkFlags: readonly Flag[] = [
   ...replayFilters.map(flagOf),
   { name: "--preview", doc: "Only count the events that match." },
   { name: "--yes", doc: `Do not ask for confirmation above ${mostUnconfirmed} events. Required without a terminal.` },
-  ...commonFlags,
+  labelFlag,
+  detachFlag,
+  { ...jsonFlag, doc: `${startJsonDoc}; with --preview, the server's count.` },
 ];
 
 /** @throws UsageError */
@@ -183,6 +182,7 @@ async function start({ selection, label }: StartOptions, account: Account, io: I
   const body = { replayGroupId: label, ...fields };
   try {
     const reply = await account.callOnce("POST", `/v1/events/replays/${kind}`, body, doubt);
+    if (textIn(reply.json, "code") === "event_not_selected") throw neverHad(fields);
     if (reply.status !== 202) throw refusalOf(account, reply, remedyFor(reply));
     const id = reply.location?.split("/").at(-1) ?? "";
     io.err(`${id} has started, with the label ${plainText(label)}.`);
@@ -192,6 +192,12 @@ async function start({ selection, label }: StartOptions, account: Account, io: I
     throw error;
   }
 }
+
+/** The only filter of a replay of one event is its webhook. */
+const neverHad = ({ eventId }: Filtering) =>
+  new StartupError(
+    `That webhook never had ${eventId}. Try: postrider replay event ${eventId}, which goes to every webhook that takes its type.`,
+  );
 
 const remedies: Readonly<Record<string, string>> = {
   event_not_found: "postrider events list",
