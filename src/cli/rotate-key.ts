@@ -4,12 +4,14 @@ import { openDataDir } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import { type Clock, sleep, systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { formerKeyFileOf, keyFilesOf, makeNextKey, promoteNextKey } from "../master-key-file.ts";
 import { sealedContexts } from "../sealed-contexts.ts";
 import { outlivingSecrets } from "../secrets.ts";
 import { rotateStoreKey, sealingOfStore, storeFits } from "../store/open.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { counted } from "./count.ts";
+import { abortOnSignal, Interrupted } from "./interrupted.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createOperatorClient, runningServer } from "./operator-client.ts";
 import { refuseUnused } from "./unused-folder.ts";
@@ -51,14 +53,16 @@ async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: C
   const path = "/operator/master-key";
   let standing = (await createOperatorClient(dataDir).send("POST", `${path}/rotate`)) as Standing;
   let heardAt = clock.monotonicMs();
+  const { signal } = abortOnSignal(io);
   try {
     while (standing.rotating) {
       io.progress(`The new key is in use. Resealing: ${standing.resealed}`);
-      await sleep(clock, lookEveryMs);
+      await untilAborted(signal, () => sleep(clock, lookEveryMs));
       try {
-        standing = (await createOperatorClient(dataDir).send("GET", path)) as Standing;
+        standing = (await untilAborted(signal, () => createOperatorClient(dataDir).send("GET", path))) as Standing;
         heardAt = clock.monotonicMs();
       } catch (error) {
+        if (error instanceof Interrupted) throw error;
         if (clock.monotonicMs() - heardAt < patienceMs) continue;
         throw new StartupError(
           `The new key is in use, but the server no longer answers (${messageOf(error)}). ` +
@@ -66,6 +70,9 @@ async function rotateByServer(dataDir: string, isJson: boolean, io: Io, clock: C
         );
       }
     }
+  } catch (error) {
+    if (error instanceof Interrupted) io.err(goesOn);
+    throw error;
   } finally {
     io.progress("");
   }
@@ -130,6 +137,10 @@ function tell({ resealed, damaged, file, in_place }: Omit<Standing, "rotating">,
   const whereabouts = existsSync(former) ? `, which is in ${former}` : "";
   io.out(`Earlier backups still need the old key${whereabouts}. Try: make a new backup now.`);
 }
+
+const goesOn =
+  "The rotation goes on in the server, whose log has master_key.rotated once it has ended. " +
+  "Until then, the same command watches it again; after that, it begins another.";
 
 const anotherSchema =
   "The database is not of this release. Try: start and stop the server once, which upgrades it, and rotate the key then.";

@@ -309,6 +309,22 @@ describe.skipIf(isOnPostgres)("rotate-key", () => {
     expect(await seen(folder, shown)).toEqual(shown.before);
   });
 
+  test("beside a server, when it is interrupted, says that the rotation goes on there", async () => {
+    const former = keyIn(folder);
+    const app = await startTestApp({ dataDir: folder });
+    const { io, out, err, progress, interrupt, when } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: folder } });
+    const ended = runCommand(["rotate-key"], io);
+    await when(progress, (line) => line.includes("Resealing"));
+    interrupt();
+    expect(await ended).toBe(130);
+    expect([out, progress.at(-1)]).toEqual([[], ""]);
+    expect(err).toEqual([expect.stringMatching(/^The rotation goes on in the server, .* the same command watches it/)]);
+    const { body } = await app.request("GET", "/operator/master-key", { token: app.operatorToken });
+    expect(body).toMatchObject({ rotating: true, in_place: true });
+    expect(keyIn(folder)).not.toBe(former);
+    await app.stop();
+  });
+
   test("beside a server that was stopped in the middle goes on at the next start, or without a server", async () => {
     const before = keyIn(folder);
     const app = await startTestApp({ dataDir: folder, keySettleMs: 60_000 });
