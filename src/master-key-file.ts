@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { accessSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { MasterKeyFiles } from "./home.ts";
@@ -69,10 +69,15 @@ export function makeNextKey(files: KeyFiles, warn: (message: string) => void): B
   return key;
 }
 
-/** Replaces the key in use by the next one. @throws the system's error when that fails */
+/**
+ * Replaces the key in use by the next one. Another server that shares the files may do so at the same moment.
+ * @throws the system's error when that fails
+ */
 export function promoteNextKey({ current, next, formers }: KeyFiles): void {
-  for (const file of formers())
-    writePrivate(dirname(file), basename(file), readFileSync(current, "utf8"), true, current);
+  const former = readFileSync(current, "utf8");
+  // As long as the next one is there, what was read before is the former one.
+  accessSync(next);
+  for (const file of formers()) writePrivate(dirname(file), basename(file), former, true, current);
   renameSync(next, current);
   syncFolder(dirname(current));
 }

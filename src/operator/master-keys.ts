@@ -29,6 +29,9 @@ export interface MasterKeysDeps {
   log: Log;
 }
 
+/** Of putting a key in place, where another server gets in the way. */
+const mostTries = 3;
+
 export function createMasterKeys({ masterKey, home: { masterKeyFiles: files }, log }: MasterKeysDeps): MasterKeys {
   const vault = createKeyring(masterKey);
   const said = new Set<string>();
@@ -74,14 +77,19 @@ export function createMasterKeys({ masterKey, home: { masterKeyFiles: files }, l
 
     use(key) {
       vault.sealWith(key);
-      try {
-        const next = files.readNext(warn);
-        if (isSame(next, key) && !isInPlace()) files.promote();
-      } catch (error) {
-        warn(
-          `The master key is the one in ${files.next} from now on, which cannot take the place of ${files.current} ` +
-            `(${messageOf(error)}). Try: put it there yourself. Until then the server starts with either file as it is.`,
-        );
+      for (let tries = 1; ; tries += 1) {
+        try {
+          if (isSame(files.readNext(warn), key) && !isInPlace()) files.promote();
+          return;
+        } catch (error) {
+          // Another server that shares the files may have done it, or be at it.
+          if (isInPlace()) return;
+          if (tries < mostTries) continue;
+          return warn(
+            `The master key is the one in ${files.next} from now on, which cannot take the place of ${files.current} ` +
+              `(${messageOf(error)}). Try: put it there yourself. Until then the server starts with either file as it is.`,
+          );
+        }
       }
     },
   };
