@@ -101,6 +101,14 @@ describe("lines", () => {
     ]);
   });
 
+  test("one that is too large for the server is named by its line alone", async () => {
+    const { err } = await send([], { input: pieces('{"a":1}\n', `{"b":"${"x".repeat(2 ** 18)}"}\n`, '{"c":3}\n') });
+    expect(err).toEqual([
+      "Line 2 was refused: The event must be at most 262144 bytes.",
+      "2 events accepted, 1 refused, 0 not sent.",
+    ]);
+  });
+
   test("--json prints what became of each", async () => {
     const server = await receivedBy(acceptBatch);
     const { out } = await send(["--json"], { url: server.url, input: pieces('{"n":1}\nno\n{"n":2}\n') });
@@ -270,6 +278,20 @@ describe("lines", () => {
       expect(server.requests).toHaveLength(4);
     },
   );
+
+  test("Ctrl+C before the first line says that none was read", async () => {
+    const server = await receivedBy(acceptBatch);
+    const asked = Promise.withResolvers<void>();
+    async function* silent(): AsyncGenerator<Uint8Array> {
+      asked.resolve();
+      await new Promise(() => {});
+    }
+    const { terminal, ended } = begin([], { url: server.url, input: silent() });
+    await asked.promise;
+    terminal.interrupt();
+    expect(await ended).toBe(130);
+    expect(terminal.err.at(-1)).toBe("0 events accepted, 0 refused, 0 not sent. No line was read.");
+  });
 
   test("Ctrl+C sends what was read, and ends with 130", async () => {
     const server = await receivedBy(acceptBatch);

@@ -51,7 +51,7 @@ export function createBatchSender({ post, tally, bodies, concurrency, strict }: 
     const [only, ...more] = lines;
     if (only === undefined) return;
     if (more.length === 0) {
-      tally.refused(only, outcome.message);
+      tally.refused(only, aboutLine(outcome.message));
       if (strict) haltFor(`Line ${only.number} was refused, and --strict stops at the first such line.`);
       return;
     }
@@ -73,6 +73,12 @@ export function createBatchSender({ post, tally, bodies, concurrency, strict }: 
     },
   };
 }
+
+/** How the server names the only entry of a batch, which nobody sees. */
+const onlyEntry = "events[0].";
+const onlyPayload = `${onlyEntry}payload `;
+
+const aboutLine = (message: string) => message.replace(onlyPayload, "The event ").replace(onlyEntry, "");
 
 function idsIn(json: unknown): readonly string[] {
   const { eventIds } = (json ?? {}) as { eventIds?: readonly string[] };

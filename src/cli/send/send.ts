@@ -8,6 +8,7 @@ import { createPatience } from "../client/patience.ts";
 import { createServerClient } from "../client/server.ts";
 import { signInDetails, warnOfPlainHttp } from "../client/sign-in.ts";
 import type { Command } from "../command.ts";
+import { count } from "../count.ts";
 import { abortOnSignal, Interrupted } from "../interrupted.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { fetchKey, readKeySource } from "./api-key.ts";
@@ -87,7 +88,7 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
     const sender = createBatchSender({ ...options, post, tally });
     const { stopped, lastLine } = await sendLines({ ...options, input, sender, tally, clock, signal });
     const reason = sender.haltReason ?? stopped;
-    const unread = stopped === null ? "" : ` Nothing after line ${lastLine.toLocaleString("en-US")} was read.`;
+    const unread = stopped === null ? "" : ` ${unreadWords(lastLine)}`;
     io.progress("");
     if (reason !== null) io.err(`postrider: ${reason}`);
     // Not a failure, since a pipe may have nothing to pass on; but its writer may have failed.
@@ -101,6 +102,9 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
     return signalExitCode[await io.nextSignal()];
   }
 }
+
+const unreadWords = (lastLine: number) =>
+  lastLine === 0 ? "No line was read." : `Nothing after line ${count(lastLine)} was read.`;
 
 const withRemedy = (fault: string, remedy: string | null) => (remedy === null ? fault : `${fault} Try: ${remedy}`);
 
