@@ -108,7 +108,9 @@ describe("what keeps webhooks from getting a replay", () => {
       const { out, err } = await run(account, `replay ${words}`);
       expect({ words, out, hints: err.length - 1 }).toEqual({ words, out: summary(`completed: ${outcome}`), hints });
     }
-    expect((await run(account, "replay list")).out.split("\n")[2]).toMatch(/ single {2,}1 {2,}0 {2,}0 {2,}1 {2,}rpl_/);
+    expect((await run(account, "replay list")).out.split("\n")[2]).toMatch(
+      / single {2,}1 {2,}0 {2,}0 {2,}0 {2,}1 {2,}rpl_/,
+    );
   });
 
   test.each(["failed --type order.paused", "all --status 415", "event {event}"])(

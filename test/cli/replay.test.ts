@@ -76,7 +76,7 @@ describe("replay event", () => {
     expect((await run(account, "replay failed")).out).toEqual(summary("completed: 3 events; 3 delivered"));
   });
 
-  test("says how many events left nothing to send, whatever the reason", async () => {
+  test("says for how many events there was nothing to send, whatever the reason", async () => {
     const account = await relay.app.account();
     const { url } = relay.hooks.hook(200);
     await account.put("/v1/tenants/webhooks", [{ webhook_url: url, event_types: ["order.paid"] }]);
@@ -84,7 +84,7 @@ describe("replay event", () => {
     await ingestOne(account, { event_type: "order.made" });
     expect(await run(account, "replay all")).toMatchObject({
       code: 0,
-      out: summary("completed: 2 events; 1 delivered, 1 event left nothing to send"),
+      out: summary("completed: 2 events; 1 delivered, for 1 event there was nothing to send"),
       err: [expect.anything()],
     });
   });
@@ -102,6 +102,8 @@ describe("replay event", () => {
     expect(await first.ended).toBe(1);
     expect(first.out).toEqual([summary("completed: 1 event; 0 delivered, 1 overtaken by a later replay")]);
     expect(first.err.at(-1)).toBe("To see how the later replay is doing: postrider replay list");
+    const [, , overtaken] = (await run(account, "replay list")).out.split("\n");
+    expect(overtaken).toMatch(/ single {2,}1 {2,}0 {2,}0 {2,}1 {2,}0 {2,}rpl_/);
   });
 
   test("--json prints the replay as the server has it at the end", async () => {
@@ -496,10 +498,10 @@ describe("replay list and show", () => {
     const { out } = await run(account, "replay list");
     const [head, second, first, foot] = out.split("\n");
     expect(head).toMatch(
-      /^started {2,}status {2,}kind {2,}events {2,}delivered {2,}failed {2,}skipped {2,}replay {2,}label$/,
+      /^started {2,}status {2,}kind {2,}events {2,}delivered {2,}failed {2,}overtaken {2,}skipped {2,}replay {2,}label$/,
     );
-    expect(second).toMatch(/Z {2}completed {2}failed {2}2 {7}2 {10}0 {7}0 {8}rpl_\w+ {2}second$/);
-    expect(first).toMatch(/Z {2}completed {2}single {2}1 {7}0 {10}1 {7}0 {8}rpl_\w+ {2}first$/);
+    expect(second).toMatch(/Z {2}completed {2}failed {2}2 {7}2 {10}0 {7}0 {10}0 {8}rpl_\w+ {2}second$/);
+    expect(first).toMatch(/Z {2}completed {2}single {2}1 {7}0 {10}1 {7}0 {10}0 {8}rpl_\w+ {2}first$/);
     expect(foot).toBe("2 replays of 2.");
 
     const [replay] = await replaysOf(account);

@@ -53,7 +53,7 @@ export function outcomeWords(replay: ReplayRow, style: Style, why?: string): str
     ...(returned > 0 ? [`${count(returned)} taken back`] : []),
     ...(superseded > 0 ? [`${count(superseded)} overtaken by a later replay`] : []),
     ...(skipped > 0 ? [skippedWords(replay, why)] : []),
-    ...(without > 0 ? [`${counted(without, "event")} left nothing to send`] : []),
+    ...(without > 0 ? [`for ${counted(without, "event")} there was nothing to send`] : []),
   ].join(", ");
 }
 

@@ -161,7 +161,18 @@ const questionCommand = ({ verb, operands: names = [], flags: ownFlags, summary,
 function replayTable({ replays, total }: { replays: readonly ReplayRow[]; total: number }, io: Io): string {
   if (replays.length === 0) return total === 0 ? "Nothing was replayed yet." : "This page is behind the last one.";
   const style = createStyle(io);
-  const head = ["started", "status", "kind", "events", "delivered", "failed", "skipped", "replay", "label"];
+  const head = [
+    "started",
+    "status",
+    "kind",
+    "events",
+    "delivered",
+    "failed",
+    "overtaken",
+    "skipped",
+    "replay",
+    "label",
+  ];
   const rows = replays.map((each) => [
     each.createdAt,
     each.status,
@@ -169,6 +180,7 @@ function replayTable({ replays, total }: { replays: readonly ReplayRow[]; total:
     String(each.selected),
     String(each.delivered),
     String(each.failed),
+    String(each.superseded),
     String(each.skipped),
     each.id,
     plainText(each.replayGroupId),
