@@ -391,6 +391,9 @@ describe("what cannot be done is one line with a remedy", () => {
     expect((await run(account, "webhooks test http://a.example/?b")).err).toEqual([
       `postrider: "http://a.example/" is not the id or the URL of a registered webhook. Try: ${named}`,
     ]);
+    expect((await run(account, `webhooks test ${url}?token=2`)).err).toEqual([
+      `postrider: "${url}" is registered, but not with that query. Try: ${named}`,
+    ]);
     expect((await run(account, `webhooks test ${url}`)).err).toEqual([
       `postrider: 2 webhooks have the URL ${url}, with different queries. Try: ${named}`,
     ]);

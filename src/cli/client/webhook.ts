@@ -104,8 +104,13 @@ export function webhookMeant<Row extends Registered>(
 
 export function unknownWebhook(typed: string, registered: readonly Registered[], prefix: Prefix): StartupError {
   if (registered.length === 0) return new StartupError("The account has no webhooks. Try: postrider webhooks add URL");
+  const shown = webhookWords(typed);
+  const alike = shown === typed ? [] : registered.filter(({ url }) => webhookWords(url) === shown);
+  if (alike.length > 0) {
+    return new StartupError(`"${shown}" is registered, but not with that query. Try: ${named(alike, prefix)}`);
+  }
   return new StartupError(
-    `"${webhookWords(typed)}" is not the id or the URL of a registered webhook. Try: ${named(registered, prefix)}`,
+    `"${shown}" is not the id or the URL of a registered webhook. Try: ${named(registered, prefix)}`,
   );
 }
 
