@@ -181,7 +181,7 @@ export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
           402: failure(
             "The saved card was declined, or an earlier charge is outstanding.",
             "payment_declined",
-            "The saved card was declined (Insufficient funds); verify another card with POST /v1/tenants/payment-method and retry the request.",
+            "The saved card could not be charged (Insufficient funds); verify another card with POST /v1/tenants/payment-method and retry the request.",
           ),
           403: failure(
             "The operator has suspended the account.",

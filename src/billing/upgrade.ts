@@ -194,7 +194,7 @@ const declined = (reason: string) =>
   new DomainError({
     kind: "payment_required",
     code: "payment_declined",
-    message: `The saved card was declined (${reason}); verify another card with POST /v1/tenants/payment-method and retry the request.`,
+    message: `The saved card could not be charged (${reason}); verify another card with POST /v1/tenants/payment-method and retry the request.`,
   });
 
 const outcomeUnknown = (retryAfterSeconds: number) =>

@@ -198,7 +198,7 @@ function welcome(
       ["Address", style.bold(url)],
       ["Mode", mode],
       ["Data", databaseUrl === null ? dataDir : addressOf(databaseUrl)],
-      ["Interface", `${url}/docs`],
+      ["API reference", `${url}/docs`],
       ...(operatorToken === null
         ? []
         : ([

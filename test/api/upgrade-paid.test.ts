@@ -103,7 +103,12 @@ scenarios<{ server: TestApp }>("POST /v1/tenants/upgrade", world, {
     exact: true,
     request: async ({ server }) => (await subscribe(server, cards.emptyTomorrow)).upgrade({ tier: "business" }),
     status: 402,
-    body: { message: stringMatching(/POST \/v1\/tenants\/payment-method/), code: "payment_declined" },
+    body: {
+      message: stringMatching(
+        /^The saved card could not be charged \(Declined\); verify another .* POST \/v1\/tenants\/payment-method/,
+      ),
+      code: "payment_declined",
+    },
   },
   "not higher: 400": {
     ...upgraded,

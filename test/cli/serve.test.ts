@@ -27,6 +27,7 @@ async function serve({ env = {}, isTerminal = true }: Script): Promise<string> {
 describe("the operator token", () => {
   test("is shown on a terminal by the first start of local mode, and by no other", async () => {
     const first = await serve({});
+    expect(first).toMatch(/API reference.* http:\S+\/docs\n/);
     const file = join(folder, "operator-token");
     const token = (await Bun.file(file).text()).trim();
     expect(first).toMatch(new RegExp(`/operator\\n.*${token}, shown this once: later by postrider operator token`));

@@ -8,6 +8,7 @@ import { Shown, SkeletonRows } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
+import { actionWords } from "./activity-words.ts";
 
 const step = 10;
 
@@ -25,7 +26,7 @@ export function Activity() {
               {entries.map(({ action, by, address, times, at, last_at, detail }) => (
                 <li key={at + action + address} class="row">
                   <span class="activity">
-                    {wordsOf(action)}
+                    {actionWords(action)}
                     {times > 1 && ` ×${times}`}{" "}
                     <span class="soft small">
                       by {by === "stranger" ? "a" : "the"} {by}
@@ -48,6 +49,3 @@ export function Activity() {
     </Panel>
   );
 }
-
-/** `webhooks.changed`: Webhooks changed */
-const wordsOf = (action: string): string => (action[0] ?? "").toUpperCase() + action.slice(1).replace(/[._]/g, " ");
