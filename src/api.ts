@@ -78,6 +78,11 @@ export function createApi(options: ApiOptions) {
   } = options;
   const { noteRequest, addressOf, sealedPaths, unknownPage, publicUrl, onRefusal } = options;
   const transportHeaders = Object.entries(options.transportHeaders ?? {});
+  /**
+   * What HEAD gets. The framework would read a body to its end to tell its length, and a stream has none; the runtime, which
+   * gets the whole response instead, sends its head and cancels the body.
+   */
+  const heads = new WeakMap<Request, Response>();
   const api = new Elysia({
     serve: {
       maxRequestBodySize: listenerBodyLimit,
@@ -94,6 +99,10 @@ export function createApi(options: ApiOptions) {
 
   const secretPaths = createMethodTable(endpoints.filter(({ fromSecretPage }) => fromSecretPage));
   const isSecretPath = (path: string) => secretPaths(path).length > 0;
+  api.wrap((route) => async (request: Request) => {
+    const response = await route(request);
+    return heads.get(request) ?? response;
+  });
   api.onRequest(({ request, server }) => turnBack(request, server));
 
   const methodsOf = createMethodTable([...endpoints, { method: "GET", path: documentPath }]);
@@ -110,7 +119,12 @@ export function createApi(options: ApiOptions) {
     api.route(
       endpoint.method,
       endpoint.path,
-      ({ request, params, server }) => answer(endpoint, request, asDecodedByRuntime(params), server),
+      async ({ request, params, server }) => {
+        const response = await answer(endpoint, request, asDecodedByRuntime(params), server);
+        if (request.method !== "HEAD") return response;
+        heads.set(request, response);
+        return new Response(null);
+      },
       { config: {}, parse: "none" },
     );
   }

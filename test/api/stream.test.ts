@@ -10,6 +10,7 @@ import {
   register,
   startHooks,
 } from "../support/api-server.ts";
+import { connectRaw, headOf, statusOf } from "../support/raw-peer.ts";
 import { type Message, openStream } from "../support/stream-client.ts";
 import type { TestAccount } from "../support/test-app.ts";
 import { provenSections, scenarios, useServer } from "./scenario.ts";
@@ -251,6 +252,27 @@ describe("its end", () => {
     ]);
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
     for (const { close } of streams) close();
+  });
+});
+
+describe("HEAD", () => {
+  test.each(["/v1/stream", "/v1/events?size=10"])("of %s is answered alike with a slash at its end", async (path) => {
+    const tenant = await server().account();
+    await ingestOne(tenant, { pad: "x".repeat(100_000) });
+    const headAt = async (at: string) => {
+      const peer = await connectRaw(server().url);
+      peer.write(`${headOf("HEAD", at, { Authorization: `Bearer ${tenant.jwt}`, Connection: "close" })}\r\n`);
+      return (await peer.closed).replace(/(?<=request-id: )\S+/i, "…");
+    };
+    const head = await headAt(path);
+    expect(statusOf(head)).toBe(200);
+    expect(await headAt(path.replace(/(?=\?|$)/, "/"))).toBe(head);
+  });
+
+  test.each(["/v1/stream", "/v1/stream/"])("of %s takes no place for longer than its answer", async (path) => {
+    const tenant = await server().account();
+    for (let nth = 0; nth < 51; nth += 1)
+      expect((await server().request("HEAD", path, { token: tenant.jwt })).status).toBe(200);
   });
 });
 
