@@ -1,13 +1,13 @@
 import type { TellAccount } from "../delivery/own-events.ts";
 import type { HeaderVault } from "../delivery/own-headers.ts";
 import { byAccount } from "../domain/audit.ts";
-import { notFound, rateLimited } from "../domain/errors.ts";
+import { DomainError, notFound, rateLimited } from "../domain/errors.ts";
 import { takes } from "../domain/event-types.ts";
 import { webhooksAllowed } from "../domain/limits.ts";
 import { deliveriesPaused, refusalOfWork } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Webhook } from "../domain/webhook.ts";
-import { listTag } from "../domain/webhook-list.ts";
+import { listTag, type WantedList } from "../domain/webhook-list.ts";
 import { toAttemptBody } from "../events/attempt-model.ts";
 import { sliceEvent } from "../events/payload.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
@@ -52,6 +52,9 @@ const tests: Limit = { name: "webhook tests", most: 10, windowMs: 60_000, keys: 
 
 /** A person changes the list now and then, a deployment once; each change is a commit and a message on the stream. */
 const changes: Limit = { name: "webhook changes", most: 300, windowMs: 60_000, keys: 10_000 };
+
+/** Of a list whose masks are resolved: each but the first is for somebody else's change in that instant. */
+const mostReadings = 5;
 
 const tag = "Webhooks";
 
@@ -151,12 +154,17 @@ export function webhookRoutes({
         const readAs = tagsIn(headers.get("if-match"));
         const limit = webhooksAllowed(tenant);
         const checked = await checkWebhooks(body, { policy: policyOf(tenant), field: "", limit, webhookConcurrency });
-        const stored = hasMasks(checked) ? await store.webhooks(tenant.key) : [];
-        const webhooks = sealHeaders(checked, { headerVault, tenantId: tenant.id, field: "", stored });
+        const resolve = async (): Promise<WantedList> => {
+          const stored = hasMasks(checked) ? await store.webhooks(tenant.key) : null;
+          const sealing = { headerVault, tenantId: tenant.id, field: "", stored: stored ?? [] } as const;
+          return { webhooks: sealHeaders(checked, sealing), limit, readAs: stored ? onlyAs(stored, readAs) : readAs };
+        };
+        const wanted = await resolve();
         // Checked again, and only counted now: a request that was refused has changed nothing.
         refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }]));
         const act = { ...byAccount(address), action: "webhooks.changed" } as const;
-        const saved = await store.replaceWebhooks(tenant.key, { webhooks, limit, readAs }, clock.now(), act);
+        const replace = (list: WantedList) => store.replaceWebhooks(tenant.key, list, clock.now(), act);
+        const saved = await (readAs === null ? replaceAsRead(wanted, replace, resolve) : replace(wanted));
         announceChange(hub, tenant, "webhooks");
         return okList(saved, m.toSavedWebhook);
       },
@@ -270,6 +278,29 @@ const okList = (webhooks: readonly Webhook[], toEntry: (webhook: Webhook) => unk
   ...ok(webhooks.map(toEntry)),
   headers: { ETag: etag(listTag(webhooks)) },
 });
+
+/** Masks stand for values of the list that was read for them, so nothing but that one may be replaced. */
+function onlyAs(stored: readonly Webhook[], readAs: readonly string[] | null): readonly string[] {
+  const current = listTag(stored);
+  return readAs === null || readAs.includes(current) ? [current] : [];
+}
+
+/** For a client that replaces any list: one that has changed since its masks were resolved is read again. */
+async function replaceAsRead(
+  wanted: WantedList,
+  replace: (list: WantedList) => Promise<Webhook[]>,
+  resolve: () => Promise<WantedList>,
+): Promise<Webhook[]> {
+  let list = wanted;
+  for (let left = mostReadings - 1; ; left -= 1) {
+    try {
+      return await replace(list);
+    } catch (error) {
+      if (!(error instanceof DomainError && error.code === "webhooks_changed") || left === 0) throw error;
+      list = await resolve();
+    }
+  }
+}
 
 /** True for an empty object, too: some clients always send JSON. */
 const isNothing = (body: Uint8Array): boolean =>

@@ -11,13 +11,30 @@ import { type Scenario, scenarios, useServer } from "./scenario.ts";
 const section = "rules 14";
 const secret = "Bearer of-the-shop-1234";
 const second = "another-secret-5678";
+/** Its mask is that of `secret`. */
+const newSecret = "Bearer anew-of-the-shop-1234";
+let bothTags = "";
+let readings = 0;
 
 interface World {
   server: TestApp;
   ada: TestAccount;
 }
 
-const server = useServer();
+/** Happens once, between the next reading of an account's webhooks and what follows it. */
+let afterReading: (() => Promise<unknown>) | null = null;
+const server = useServer({
+  wrapStore: (store) => ({
+    ...store,
+    async webhooks(tenantKey) {
+      const webhooks = await store.webhooks(tenantKey);
+      const happen = afterReading;
+      afterReading = null;
+      await happen?.();
+      return webhooks;
+    },
+  }),
+});
 let ada: TestAccount;
 let hooks: Hooks;
 let hook: Hook;
@@ -61,6 +78,19 @@ const refusal = (headers: unknown, code: string, message: RegExp): Scenario<Worl
   body: { message: expect.stringMatching(message), code },
   never: () => [secret, second],
   then: async () => expect(await shown()).toEqual({ Authorization: "••••1234", "X-Shop": "••••" }),
+});
+
+/** Masks are sent for the headers as they were, and `act` comes between what the server reads and what it saves. */
+const overtaken = (
+  headers: unknown,
+  act: () => Promise<unknown>,
+): Pick<Scenario<World>, "section" | "given" | "request"> => ({
+  section,
+  async given() {
+    await put({ Authorization: secret });
+    afterReading = act;
+  },
+  request: () => put(headers),
 });
 
 scenarios<World>("PUT /v1/tenants/webhooks", world, {
@@ -142,6 +172,58 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     expect(await shown()).toBeNull();
     expect(await carried()).toEqual([undefined, undefined]);
   }),
+  "a mask whose webhook somebody else removes in that moment": {
+    ...overtaken({ Authorization: "••••1234" }, () => ada.put("/v1/tenants/webhooks", [])),
+    status: 400,
+    body: { code: "invalid_header", message: expect.stringMatching(/masked value of Authorization/) },
+    then: async () => expect((await ada.get("/v1/tenants/webhooks")).body).toEqual([]),
+  },
+  "a mask whose value somebody else replaces in that moment": {
+    ...overtaken({ Authorization: "••••1234", "X-Shop": "9" }, () => put({ Authorization: second })),
+    status: 400,
+    body: { code: "invalid_header", message: expect.stringMatching(/masked value of Authorization/) },
+    then: async () => expect(await carried()).toEqual([second, undefined]),
+  },
+  "a mask whose value is the same after somebody else's change in that moment": {
+    ...overtaken({ Authorization: "••••1234", "X-Shop": "9" }, () => put({ Authorization: secret, "X-Shop": "8" })),
+    status: 200,
+    then: async () => expect(await carried()).toEqual([secret, "9"]),
+  },
+  "a mask of another value with the same end": {
+    ...overtaken({ Authorization: "••••1234", "X-Shop": "9" }, () => put({ Authorization: newSecret })),
+    status: 200,
+    then: async () => expect(await carried()).toEqual([newSecret, "9"]),
+  },
+  "a mask whose webhook somebody else removes in that moment, and If-Match would do without it": {
+    section,
+    async given() {
+      const empty = await ada.put("/v1/tenants/webhooks", []);
+      const full = await put({ Authorization: secret });
+      bothTags = `${full.headers.get("etag")}, ${empty.headers.get("etag")}`;
+      afterReading = () => ada.put("/v1/tenants/webhooks", []);
+    },
+    request: () =>
+      ada.put("/v1/tenants/webhooks", [{ webhook_url: hook.url, headers: { Authorization: "••••1234" } }], {
+        "If-Match": bothTags,
+      }),
+    status: 412,
+    body: { code: "webhooks_changed" },
+    then: async () => expect((await ada.get("/v1/tenants/webhooks")).body).toEqual([]),
+  },
+  "a mask, while somebody else changes the list after every reading": {
+    ...overtaken({ Authorization: "••••1234", "X-Shop": "9" }, async function change() {
+      readings += 1;
+      await put({ Authorization: secret });
+      afterReading = change;
+    }),
+    status: 412,
+    body: { code: "webhooks_changed" },
+    async then() {
+      afterReading = null;
+      expect(readings).toBe(5);
+      expect(await carried()).toEqual([secret, undefined]);
+    },
+  },
   "no headers are none": saved({}, async () => expect(await shown()).toBeNull()),
   "of an inbox, which shows them masked": {
     section,
