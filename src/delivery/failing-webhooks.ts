@@ -160,7 +160,8 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     const streak = streaks.get(webhookKey);
     if (!streak) return;
     streaks.delete(webhookKey);
-    noteSuccess(streak, success);
+    // It came after the failures that are known here, also if the clock was set back in between.
+    noteSuccess(streak, { tenantId, at: Math.max(success.at, streak.since) });
   }
 
   function noteSuccess(streak: Streak, { tenantId, at }: Success): void {
@@ -186,6 +187,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     const at = attempt.startedAt;
     const streak = streaks.get(webhookKey) ?? begin({ tenantKey, webhookKey }, at);
     const heardAt = clock.now();
+    if (at < streak.since && !streak.isNoted) moveStart(streak, at);
     const before = streak.gone.length;
     const isGone = isAnsweredGone(attempt.statusCode) && next.kind === "failed";
     streak.latest = { startedAt: at, heardAt };
@@ -231,6 +233,12 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
       streak.excusedMs += excusedMs;
       throw error;
     }
+  }
+
+  /** An attempt that began earlier has ended later, or the clock was set back. */
+  function moveStart(streak: Streak, at: number): void {
+    streak.since = at;
+    streak.lookAt = at + unnotedMs;
   }
 
   function begin(webhook: WebhookRef, at: number): Streak {

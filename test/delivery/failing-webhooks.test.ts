@@ -201,6 +201,36 @@ describe("a webhook that is gone", () => {
   });
 });
 
+describe("once the clock is set back", () => {
+  test("a success ends the failures that were noted while it was ahead", async () => {
+    const noted: number[] = [];
+    const { attempt, clock, since } = setUp({
+      async noteSuccess(_, at) {
+        noted.push(at);
+        return null;
+      },
+    });
+    await attempt(503);
+    clock.advance(minute + 1);
+    await attempt(503);
+    const failingSince = since() ?? 0;
+    clock.step(-2 * hour);
+    await attempt(200);
+    expect(noted).toEqual([failingSince]);
+  });
+
+  test("a failure that began while it was ahead is noted after a minute, and from now on", async () => {
+    const { attempt, clock, written, since } = setUp();
+    await attempt(503);
+    clock.step(-2 * day);
+    const setBackAt = clock.now();
+    await attempt(503);
+    clock.advance(minute);
+    await attempt(503);
+    expect({ written, since: since() }).toEqual({ written: ["failing"], since: setBackAt });
+  });
+});
+
 test("one that is never disabled is not written for each 410", async () => {
   const { attempt, written } = setUp({}, null);
   for (let i = 0; i < 10; i++) await attempt(410);
