@@ -7,7 +7,7 @@ import { lockFile } from "./folder-lock.ts";
 import { markPending, writeHeld } from "./held-file.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { keepOwnerOfFolder } from "./lib/keep-owner.ts";
-import { readIfThere, syncFolder } from "./private-files.ts";
+import { isThere, readIfThere, syncFolder } from "./private-files.ts";
 import { masterKeyFile, nextMasterKeyFile, secretFiles } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
@@ -42,6 +42,8 @@ export function secretsBetween(before: readonly SecretFile[], after: readonly Se
  */
 export function secretsIn(folder: string, isKeyElsewhere: boolean): SecretFile[] {
   const path = resolve(folder);
+  // Another user is told of the file that is always there.
+  if (!isKeyElsewhere) isThere(join(path, masterKeyFile));
   // The next key comes first: when it takes the other one's place in the middle of this, it is read under its own name or that.
   const inOrder = [nextMasterKeyFile, ...secretFiles.filter((name) => name !== nextMasterKeyFile)];
   const wanted = inOrder.filter((name) => !(isKeyElsewhere && keyFiles.includes(name)));
