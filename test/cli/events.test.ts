@@ -331,7 +331,7 @@ describe("events show", () => {
       await ended;
       return out.join();
     };
-    const waits = "  waits for an earlier event with the same ordering key\n";
+    const waits = `  waits for ${first} with the same ordering key\n`;
     expect(await show(second)).toMatch(new RegExp(`PENDING  http:\\S+\n${waits}`));
     expect(await show(first)).not.toContain(waits);
     held.open();
