@@ -85,7 +85,7 @@ import { asOthersHave, deriveSecret, outlivingSecrets, type Secrets, sharedSecre
 import { createServer } from "./server.ts";
 import { createServerAddress } from "./server-address.ts";
 import type { SettingInForce } from "./settings-in-force.ts";
-import { openStore } from "./store/open.ts";
+import { openStore, storeFolderOf } from "./store/open.ts";
 import type { OpenedStore } from "./store/opened.ts";
 import type { Store } from "./store/store.ts";
 import { announceChange } from "./stream/account-change.ts";
@@ -109,7 +109,7 @@ export interface AppDeps {
   clock: Clock;
   log: Log;
   secrets: Secrets;
-  /** The store's. Its disk is the one that must not fill up. */
+  /** The store's. The disk that must not fill up is its own, or that of the database if this has a link to it. */
   storeFolder: string;
   /** Entered for this server, which leaves it at the end, or if it cannot be built. */
   home: Home;
@@ -170,7 +170,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   // A key that is about to become the store's, or became it just as the last server ended, is already in the files.
   masterKeys.look();
   const machine = createMachineWatch({
-    folder: storeFolder,
+    folder: storeFolderOf({ dataDir: storeFolder, url: config.databaseUrl }),
     minFreeBytes: diskFloorOf(config),
     clock,
     log,

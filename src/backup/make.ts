@@ -18,7 +18,7 @@ export interface MakeOptions extends Pick<ArchiveOptions, "hasMasterKey" | "now"
   name: string;
   /** Who can read the backup; empty: it is not encrypted. */
   recipients: readonly string[];
-  /** How much must stay free on the data directory's disk, for its server. */
+  /** How much must stay free on the database's disk, for its server. */
   leaveFreeBytes: number;
   clock: Clock;
   signal: AbortSignal;
@@ -41,7 +41,7 @@ export async function makeBackup(options: MakeOptions): Promise<{ manifest: Mani
     const logBytes = snapshot.logBytes();
     const restAsUsual = createRest({ clock, signal, share: restShare });
     const rest = async () => {
-      if (snapshot.logBytes() > logBytes) checkRoomForLog(dataDir, leaveFreeBytes);
+      if (snapshot.logBytes() > logBytes) checkRoomForLog(snapshot.folder, leaveFreeBytes);
       await restAsUsual();
     };
     const compressed = compress(chunks(), rest);

@@ -20,13 +20,14 @@ export function checkRoom(folder: string, bytes: number, leaveFreeBytes: number)
 
 /**
  * A running server's log grows for as long as a backup reads, wherever the backup is written.
+ * @param folder of the database
  * @throws StartupError when the server would soon refuse events because of it
  */
-export function checkRoomForLog(dataDir: string, leaveFreeBytes: number): void {
-  const free = freeBytesOf(dataDir);
+export function checkRoomForLog(folder: string, leaveFreeBytes: number): void {
+  const free = freeBytesOf(folder);
   if (free >= leaveFreeBytes) return;
   throw new StartupError(
-    `${dataDir} has ${wholeMebibytes(free)} free: the log of its server grows while a backup reads, and ` +
+    `${folder} has ${wholeMebibytes(free)} free: the log of its server grows while a backup reads, and ` +
       `${mebibytes(leaveFreeBytes)} stay free (POSTRIDER_MIN_FREE_DISK). Try: at an hour with less traffic, or free up space.`,
   );
 }

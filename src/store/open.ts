@@ -7,7 +7,7 @@ import type { PostgresOptions } from "./postgres/store.ts";
 import { type Compacted, type CompactOptions, compactDatabase } from "./sqlite/compact.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import { checkPages, lookAtDatabase, opensWith, type PagesCheck } from "./sqlite/look.ts";
-import { databaseFile, databaseSizes, orInWords } from "./sqlite/open.ts";
+import { databaseFile, databaseFolder, databaseSizes, orInWords } from "./sqlite/open.ts";
 import { missingKeysIn, type Snapshot } from "./sqlite/pre-migration.ts";
 import { type RotatedKey, type RotateKeyOptions, rotateKey, type SealingOf, sealingOf } from "./sqlite/rotate-key.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
@@ -92,6 +92,10 @@ export async function lookAtStore({ dataDir, url, clock }: StorePlace): Promise<
   const { lookAtServer } = await import("./postgres/look.ts");
   return lookAtServer({ url, clock });
 }
+
+/** The folder whose disk a store is on; if that is not here, the data directory. */
+export const storeFolderOf = ({ dataDir, url }: Pick<StorePlace, "dataDir" | "url">): string =>
+  url === null ? databaseFolder(dataDir) : dataDir;
 
 /** The files of a store in a folder: their sizes, and the path of the one that others may have open. */
 export const storeFiles = (dataDir: string): StorageSizes & { readonly path: string } => ({

@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { refusalCodes } from "../../src/http/refusal-codes.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type ClockNews, createSteadyClock } from "../../src/lib/steady-clock.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { batchOf, closedPort, ingestOne, outcome, type RecordBody, register, until } from "../support/api-server.ts";
 import { isOnPostgres, testOnSqlite } from "../support/server-data.ts";
+import { mountSmallDisk } from "../support/small-disk.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 
@@ -218,6 +221,23 @@ testOnSqlite("a server that starts below the floor of the disk says so before it
   const server = await startTestApp({ env: { POSTRIDER_MIN_FREE_DISK: "900000GiB" } });
   expect(linesOf(server, "disk.low")).toMatchObject([{ level: "warn", floorBytes: 900_000 * 2 ** 30 }]);
   await server.stop();
+});
+
+const smallDisk = mountSmallDisk(32);
+
+describe.skipIf(smallDisk === null || isOnPostgres)("a database on a disk of its own", () => {
+  afterAll(() => smallDisk?.unmount());
+
+  test("is what the floor is for, not the data directory with a link to it", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "postrider-linked-"));
+    symlinkSync(join(smallDisk?.folder ?? "", databaseFile), join(dataDir, databaseFile));
+    const server = await startTestApp({ dataDir, env: { POSTRIDER_MIN_FREE_DISK: "256MiB" } });
+    expect(linesOf(server, "disk.low")).toHaveLength(1);
+    expect(await metric(server, "postrider_disk_free_bytes")).toBeLessThan(32 * 2 ** 20);
+    const tenant = await server.account();
+    expect((await tenant.ingest({})).status).toBe(503);
+    await server.stop();
+  });
 });
 
 describe("a storage that is full", () => {

@@ -1,19 +1,21 @@
 import { describe, expect, test } from "bun:test";
-import { statSync, truncateSync } from "node:fs";
-import { dirname } from "node:path";
+import { statSync, symlinkSync, truncateSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { makeBackup } from "../../src/backup/make.ts";
 import { systemClock as clock } from "../../src/lib/clock.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { useSqlite } from "../support/sqlite-store.ts";
 
 const sqlite = useSqlite();
 
 describe("a backup beside a server whose disk has no room to spare", () => {
   /** @param onChunk while the database is being read */
-  async function back({ onChunk }: { onChunk(log: string): void }) {
+  async function back({ onChunk, dataDir }: { onChunk(log: string): void; dataDir?: string }) {
     const { store, path } = await sqlite.store();
     await store.close();
+    if (dataDir !== undefined) symlinkSync(path, join(dataDir, databaseFile));
     return makeBackup({
-      dataDir: dirname(path),
+      dataDir: dataDir ?? dirname(path),
       place: {
         name: "nowhere",
         folder: null,
@@ -44,6 +46,19 @@ describe("a backup beside a server whose disk has no room to spare", () => {
   test("ends when the server's log grows, and says why", async () => {
     const growing = back({ onChunk: (log) => truncateSync(log, statSync(log).size + 4096) });
     await expect(growing).rejects.toThrow(/the log of its server grows while a backup reads.*POSTRIDER_MIN_FREE_DISK/);
+  });
+
+  test("speaks of the disk with the database, not of the data directory with a link to it", async () => {
+    const dataDir = sqlite.emptyDir();
+    let disk = "";
+    const growing = back({
+      dataDir,
+      onChunk(log) {
+        disk = dirname(log);
+        truncateSync(log, statSync(log).size + 4096);
+      },
+    });
+    expect(await growing.catch(String)).toStartWith(`StartupError: ${disk} has `);
   });
 
   test("is made when no server writes", async () => {

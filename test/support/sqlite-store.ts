@@ -24,12 +24,14 @@ export function useSqlite() {
   return {
     emptyDir,
     /** An open store, and its database. */
-    async store(options: Partial<SqliteOptions> = {}) {
-      const dataDir = mkdtempSync(join(tmpdir(), "postrider-sqlite-"));
+    async store({
+      dataDir = mkdtempSync(join(tmpdir(), "postrider-sqlite-")),
+      ...options
+    }: Partial<SqliteOptions> = {}) {
       const { store } = openSqliteStore({ dataDir, clock: systemClock, ...options });
       cleanUps.push(async () => {
         await store.close();
-        rmSync(dataDir, { recursive: true });
+        rmSync(dataDir, { recursive: true, force: true });
       });
       return { store, path: join(dataDir, databaseFile) };
     },

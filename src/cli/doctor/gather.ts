@@ -19,7 +19,7 @@ import { messageOf } from "../../lib/error-message.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
 import { readServerFile } from "../../server-file.ts";
-import { checkStorePages, storeFiles, storeOpensWith } from "../../store/open.ts";
+import { checkStorePages, storeFiles, storeFolderOf, storeOpensWith } from "../../store/open.ts";
 import { createOperatorClient, NotReached } from "../operator-client.ts";
 import type {
   BackupFacts,
@@ -103,10 +103,11 @@ async function askServer(dataDir: string, { url }: UnreachableServer, clock: Clo
 
 /** @throws the system's error, for example when there is no such folder */
 export function lookAtDisk(config: Pick<Config, "dataDir" | "databaseUrl" | "minFreeDiskBytes">): DiskFacts {
-  const { dataDir: folder, databaseUrl } = config;
+  const { dataDir, databaseUrl: url } = config;
+  const folder = storeFolderOf({ dataDir, url });
   return {
     ...{ folder, freeBytes: freeBytesOf(folder), floorBytes: diskFloorOf(config) },
-    holdsDatabase: databaseUrl === null,
+    holdsDatabase: url === null,
   };
 }
 

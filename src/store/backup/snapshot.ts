@@ -1,6 +1,6 @@
 import { constants, Database } from "bun:sqlite";
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { standingOf } from "../sqlite/migrations.ts";
 import { refuseMoved } from "../sqlite/move-mark.ts";
@@ -12,6 +12,8 @@ import { isSameHeader, type LogHeader, latestFrames, readFramesCopied, readLogHe
 
 /** A database as it was at one moment, while others write to it. */
 export interface Snapshot {
+  /** Of the database itself and its log, wherever the data directory is. */
+  readonly folder: string;
   readonly bytes: number;
   /** How many migrations it has been through. */
   readonly schema: number;
@@ -85,6 +87,7 @@ export function openSnapshot(dataDir: string): Snapshot {
     // A log that is all in the file is not read: it may begin anew.
     const frames = copied >= header.lastFrame ? new Map<number, number>() : latestFrames(log, header, pageBytes);
     return {
+      folder: dirname(path),
       bytes: pageBytes * pages,
       schema: standingOf(connection).schema,
       books: () => orInWords(dataDir, () => readBooks(connection)),

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -67,9 +67,15 @@ export interface OpenOptions {
 
 export const databaseFile = "postrider.db";
 
+/** The file itself: in the data directory there may be a link to it. */
+const filePath = (dataDir: string): string => realPath(join(dataDir, databaseFile));
+
+/** Where the database and its log really are, perhaps on another disk than the rest of the data directory. */
+export const databaseFolder = (dataDir: string): string => dirname(filePath(dataDir));
+
 /** A missing file counts as 0 bytes. */
 export function databaseSizes(dataDir: string): StorageSizes {
-  const path = realPath(join(dataDir, databaseFile));
+  const path = filePath(dataDir);
   const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   return { databaseBytes: sizeOf(path), logBytes: sizeOf(`${path}-wal`) };
 }
@@ -143,7 +149,7 @@ export function openDatabase({
 export function keepTemporaryFilesIn(client: Database, dataDir: string): void {
   client.run("pragma temp_store = file");
   // The files have no name: whatever happens to the process, none is left behind.
-  client.run(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`);
+  client.run(`pragma temp_store_directory = '${databaseFolder(dataDir).replaceAll("'", "''")}'`);
 }
 
 /** Even to start, the log needs a few pages. */

@@ -37,7 +37,7 @@ import { createLogWatch } from "./log-watch.ts";
 import { mailVerbs } from "./mail.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
-import { canCheckpointElsewhere, databaseFile, databaseSizes, openDatabase } from "./open.ts";
+import { canCheckpointElsewhere, databaseFile, databaseFolder, databaseSizes, openDatabase } from "./open.ts";
 import { createBooksFile } from "./open-books.ts";
 import { createOwnership } from "./ownership.ts";
 import type { Checkpoints } from "./pragma.ts";
@@ -153,7 +153,7 @@ export function openSqliteStore({
     ownership: createOwnership(),
     filing: createFiling({
       ...{ client, writer, clock, rowKeys, reportDamage },
-      hasRoom: createSpareRoom(client, dataDir, clock),
+      hasRoom: createSpareRoom(client, databaseFolder(dataDir), clock),
     }),
     billing,
     books: createBooksFile(client, hold, billing),

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { backupName } from "../../../src/backup/place.ts";
-import { lookAtBackups } from "../../../src/cli/doctor/gather.ts";
+import { lookAtBackups, lookAtDisk } from "../../../src/cli/doctor/gather.ts";
 import { judgeBackups } from "../../../src/cli/doctor/rules.ts";
 import { loadConfig } from "../../../src/config.ts";
+import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 let folder: string;
@@ -48,4 +49,14 @@ test("a folder for backups that is not there yet holds none, whatever it is call
   const env = { POSTRIDER_DATA_DIR: folder, POSTRIDER_BACKUP_URL: join(folder, "relay.example.com") };
   const { stored } = await lookAtBackups(loadConfig(env, new Map()), createFakeClock(friday(4)));
   expect(stored).toEqual({ value: [] });
+});
+
+test.each([
+  ["of the database that the data directory has a link to", null, "disk"],
+  ["of the data directory, if the database is elsewhere", "postgres://db/postrider", ""],
+])("the disk is that %s", (_, databaseUrl, where) => {
+  const disk = join(folder, "disk");
+  mkdirSync(disk);
+  symlinkSync(join(disk, databaseFile), join(folder, databaseFile));
+  expect(lookAtDisk({ dataDir: folder, databaseUrl, minFreeDiskBytes: 1 }).folder).toBe(join(folder, where));
 });

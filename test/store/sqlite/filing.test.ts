@@ -1,11 +1,13 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, test } from "bun:test";
-import { cpSync } from "node:fs";
-import { dirname } from "node:path";
+import { afterAll, describe, expect, test } from "bun:test";
+import { cpSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { examineDatabase } from "../../../src/store/sqlite/examine.ts";
+import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { readAll } from "../../support/read-all.ts";
+import { mountSmallDisk } from "../../support/small-disk.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
 import { latestKey, newTenant, refusalOf, untyped } from "../../support/store-factory.ts";
 
@@ -13,12 +15,17 @@ const sqlite = useSqlite();
 
 const url = "https://a.example";
 
+/** Holds a database, but not what is put off. */
+const smallDisk = mountSmallDisk(32);
+afterAll(() => smallDisk?.unmount());
+
 describe("a fresh record", () => {
   /** With two accounts, and what tells which events of theirs are in no list. */
-  async function openWithTwo() {
+  async function openWithTwo(options: { dataDir?: string } = {}) {
     const clock = createFakeClock();
     let failing = false;
     const { store, path } = await sqlite.store({
+      ...options,
       clock,
       commit(commit) {
         if (failing) throw Object.assign(new Error("full"), { code: "SQLITE_FULL" });
@@ -88,6 +95,17 @@ describe("a fresh record", () => {
     await accept(other, 19);
     expect(unfiled()).toHaveLength(19);
   });
+
+  test.skipIf(smallDisk === null)(
+    "is filed as it is accepted where the database's disk has no room to spare",
+    async () => {
+      const dataDir = sqlite.emptyDir();
+      symlinkSync(join(smallDisk?.folder ?? "", databaseFile), join(dataDir, databaseFile));
+      const { one, unfiled, accept } = await openWithTwo({ dataDir });
+      await accept(one);
+      expect(unfiled()).toEqual([]);
+    },
+  );
 
   test("is filed at once for whoever reads a list of its account, and no other is", async () => {
     const { one, other, unfiled, accept, pageOf } = await openWithTwo();

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { migrations } from "../../../src/store/sqlite/migrations.ts";
-import { databaseFile, openDatabase } from "../../../src/store/sqlite/open.ts";
+import { databaseFile, keepTemporaryFilesIn, openDatabase } from "../../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
@@ -39,6 +39,14 @@ describe("opening", () => {
     opened({ dataDir });
     for (const name of readdirSync(dataDir))
       expect([name, statSync(join(dataDir, name)).mode & 0o77]).toEqual([name, 0]);
+  });
+
+  test("what needs room for a while has it where the database is, even behind a link", () => {
+    const [dataDir, disk] = [sqlite.emptyDir(), sqlite.emptyDir()];
+    symlinkSync(join(disk, databaseFile), join(dataDir, databaseFile));
+    const client = opened({ dataDir });
+    keepTemporaryFilesIn(client, dataDir);
+    expect(pragma(client, "temp_store_directory")).toBe(disk);
   });
 
   test("a database of a newer program is refused with what to do", () => {
