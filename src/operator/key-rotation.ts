@@ -51,7 +51,7 @@ export interface KeyRotationStanding {
   readonly isUnderWay: boolean;
   /** By this server, in the rotation under way or the most recent one. */
   readonly resealed: number;
-  /** Values that no key opens. They are left as they are. */
+  /** Values that no key opens, or that storage has damaged. They are left as they are. */
   readonly damaged: number;
   /** Where the master key belongs on this server. */
   readonly file: string;
@@ -184,10 +184,16 @@ export function createKeyRotation(deps: KeyRotationDeps): KeyRotation {
     }
     const place = sealedPlaces[walk.place];
     if (place === undefined) return endWalk();
-    const { values, next } = await store.sealedValues(place, walk.after, chunk);
+    const { values, next, damaged: unreadable } = await store.sealedValues(place, walk.after, chunk);
+    walk.damaged += unreadable;
     const changes = values.flatMap((value) => sealAnew(place, value));
-    if (changes.length > 0) resealed += await store.reseal(place, changes);
-    walk.found += changes.length;
+    if (changes.length > 0) {
+      const { replaced, damaged: left } = await store.reseal(place, changes);
+      resealed += replaced;
+      walk.damaged += left;
+      // What cannot be replaced now cannot be later either: to wait for it would be to wait for ever.
+      walk.found += changes.length - left;
+    }
     walk.after = next ?? beforeAll;
     if (next === null) walk.place += 1;
     return "more";

@@ -16,7 +16,10 @@ const standing = v.object({
     v.number(),
     v.description("Values that this server has sealed anew since it began, or since its start."),
   ),
-  damaged: v.pipe(v.number(), v.description("Values that no key opens. They stay as they are.")),
+  damaged: v.pipe(
+    v.number(),
+    v.description("Values that no key opens, or that are on a damaged page. They stay as they are."),
+  ),
   file: v.pipe(v.string(), v.description("Where the master key belongs on this server.")),
   in_place: v.pipe(
     v.boolean(),

@@ -34,6 +34,8 @@ export interface SealedSlice {
   readonly values: readonly SealedValue[];
   /** Where the next slice begins; null when this was the last one. */
   readonly next: SealedRef | null;
+  /** Rows left out because storage has damaged them; with a page of them, up to as many as its keys are apart. */
+  readonly damaged: number;
 }
 
 export interface Resealed extends SealedRef {
@@ -49,11 +51,17 @@ export interface KeyOfAll {
   readonly by: "known" | "used";
 }
 
+export interface ResealedValues {
+  readonly replaced: number;
+  /** Not replaced, because storage has damaged what that needs. */
+  readonly damaged: number;
+}
+
 export interface SealingVerbs {
   /** The values in about `limit` rows after the given one. */
   sealedValues(place: SealedPlace, after: SealedRef, limit: number): Promise<SealedSlice>;
-  /** Replaces the values that have not changed since, and returns how many that were. */
-  reseal(place: SealedPlace, values: readonly Resealed[]): Promise<number>;
+  /** Replaces the values that have not changed since. */
+  reseal(place: SealedPlace, values: readonly Resealed[]): Promise<ResealedValues>;
   /** The row of `vault_check` as it is; null where the master key is not checked. */
   keyCheck(): Promise<Uint8Array | null>;
   /**

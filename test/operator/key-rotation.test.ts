@@ -23,12 +23,15 @@ function createDisk() {
     for (let n = 1; n <= 150; n++) rows.set(`${place} ${n}`, sealed(place, n));
   }
   const check = createVault(oldKey).seal(toVaultCheck({}), vaultCheckContext);
-  const disk: Disk = { rows, check, files: { current: oldKey, next: null } };
+  const lost = { unreadable: new Set<string>(), unwritable: new Set<string>() };
+  const disk: Disk = { rows, lost, check, files: { current: oldKey, next: null } };
   return disk;
 }
 
 interface Disk {
   readonly rows: Map<string, Uint8Array>;
+  /** Rows on damaged pages, and those for which something on one is needed. */
+  readonly lost: { readonly unreadable: Set<string>; readonly unwritable: Set<string> };
   check: Uint8Array;
   readonly files: { current: Uint8Array; next: Uint8Array | null };
 }
@@ -77,13 +80,16 @@ function startServer(disk: Disk, death: Death = { actsLeft: Number.POSITIVE_INFI
           .filter(({ key }) => key > after.key)
           .slice(0, limit);
         const last = values.length < limit ? undefined : values.at(-1);
-        return { values, next: last ? { owner: 1, key: last.key } : null };
+        const readable = values.filter(({ key }) => !disk.lost.unreadable.has(`${place} ${key}`));
+        const damaged = values.length - readable.length;
+        return { values: readable, next: last ? { owner: 1, key: last.key } : null, damaged };
       }),
     reseal: (place: SealedPlace, values: readonly Resealed[]) =>
       answer(() => {
-        const still = values.filter(({ key, was }) => same(disk.rows.get(`${place} ${key}`) ?? was, was));
+        const writable = values.filter(({ key }) => !disk.lost.unwritable.has(`${place} ${key}`));
+        const still = writable.filter(({ key, was }) => same(disk.rows.get(`${place} ${key}`) ?? was, was));
         for (const { key, sealed } of still) disk.rows.set(`${place} ${key}`, sealed);
-        return still.length;
+        return { replaced: still.length, damaged: values.length - writable.length };
       }),
     keyCheck: () => answer(() => disk.check),
     replaceKeyCheck: (was, is): Promise<KeyCheckOutcome> =>
@@ -194,6 +200,19 @@ describe("a rotation of the master key", () => {
     await server.rotation.begin();
     await untilOver(server);
     expect(server.rotation.standing()).toMatchObject({ resealed: 299, damaged: 1 });
+    await server.rotation.stop();
+  });
+
+  test("ends although some values cannot be read, or cannot be written, and says how many", async () => {
+    const disk = createDisk();
+    for (const row of ["api_key 40", "api_key 41"]) disk.lost.unreadable.add(row);
+    disk.lost.unwritable.add("signing_key 9");
+    const server = startServer(disk);
+    await server.rotation.start();
+    await server.rotation.begin();
+    await untilOver(server);
+    expect(opened(disk, newKey)).toBe(297);
+    expect(server.rotation.standing()).toMatchObject({ resealed: 297, damaged: 3 });
     await server.rotation.stop();
   });
 

@@ -63,10 +63,15 @@ export function sealingVerbs({ pool, writes }: Pick<Connection, "pool" | "writes
       return {
         values: rows.flatMap(({ sealed, ...row }) => (sealed === null ? [] : [{ ...row, sealed }])),
         next: last ? { owner: last.owner, key: last.key } : null,
+        damaged: 0,
       };
     },
 
-    reseal: (place, values) => writes.submit(async (tx) => (await tx.run(resealText(place), valuesOf(values))).length),
+    reseal: (place, values) =>
+      writes.submit(async (tx) => {
+        const replaced = await tx.run(resealText(place), valuesOf(values));
+        return { replaced: replaced.length, damaged: 0 };
+      }),
 
     async keyCheck() {
       const [row] = await pool.read<{ sealed: Uint8Array }>("select sealed from vault_check where id = 1");

@@ -76,14 +76,14 @@ export function sealedContract(backend: StoreBackend): void {
           { ...first, was: first.sealed, sealed: bytes("new") },
           { ...second, was: bytes("something else"), sealed: bytes("lost") },
         ];
-        expect(await store.reseal("signing_secret", changes)).toBe(1);
+        expect(await store.reseal("signing_secret", changes)).toEqual({ replaced: 1, damaged: 0 });
         const [changed, unchanged] = await all(store, "signing_secret");
         expect(texts(changed ? [changed] : [])).toEqual(["new"]);
         expect(Buffer.from(unchanged?.sealed ?? []).equals(Buffer.from(second.sealed))).toBe(true);
         for (const place of ["api_key", "signing_key"] as const) {
           const values = await all(store, place);
           const made = values.map((value, n) => ({ ...value, was: value.sealed, sealed: bytes(`${place} ${n}`) }));
-          expect(await store.reseal(place, made)).toBe(2);
+          expect(await store.reseal(place, made)).toEqual({ replaced: 2, damaged: 0 });
           expect(texts(await all(store, place))).toEqual([`${place} 0`, `${place} 1`]);
         }
       });

@@ -1,8 +1,15 @@
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import type { AttemptRef } from "../../../src/store/deliveries.ts";
+import {
+  beforeAll,
+  type SealedPlace,
+  type SealedRef,
+  type SealedSlice,
+  type SealedValue,
+} from "../../../src/store/sealed.ts";
 import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -10,20 +17,20 @@ import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { readAll } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { bytes, newReplay, newTenant, settlementOf, untyped } from "../../support/store-factory.ts";
+import { bytes, newReplay, newTenant, newWebhooks, settlementOf, untyped } from "../../support/store-factory.ts";
 
 const minuteMs = 60_000;
 
 const sqlite = useSqlite();
 
 /** A store that was filled and closed; then the middle one of the pages of a table or index was lost. */
-async function damaged<Filled>(name: string, fill: (store: Store, now: number) => Promise<Filled>) {
+async function damaged<Filled>(name: string, fill: (store: Store, now: number, dataDir: string) => Promise<Filled>) {
   const clock = createFakeClock();
   const dataDir = sqlite.emptyDir();
   const warnings: string[] = [];
   const open = () => openSqliteStore({ dataDir, clock, warn: (message) => void warnings.push(message) }).store;
   const first = open();
-  const filled = await fill(first, clock.now());
+  const filled = await fill(first, clock.now(), dataDir);
   await first.close();
   const pages = pagesOf(dataDir, name, "leaf");
   expect(pages.length).toBeGreaterThan(2);
@@ -177,4 +184,71 @@ test("a damaged record that waits for a cancelled replay holds up neither the ot
   expect(counts[1]).toBe(all);
   expect(warnings).toContainEqual(expect.stringMatching(/^The delivery with the key \d+ cannot be read/));
   expect((await returned()).sort((a, b) => a - b)).toEqual(counts);
+});
+
+describe("what is sealed with the master key", () => {
+  async function sealedIn(store: Store, place: SealedPlace) {
+    const values: SealedValue[] = [];
+    let damagedRows = 0;
+    for (let at: SealedRef | null = beforeAll; at !== null; ) {
+      const slice: SealedSlice = await store.sealedValues(place, at, 100);
+      values.push(...slice.values);
+      damagedRows += slice.damaged;
+      at = slice.next;
+    }
+    return { values, damagedRows };
+  }
+
+  /** So many keys that a start does not read them all. */
+  const keys = 21_000;
+  const fillKeys = async (store: Store, now: number, dataDir: string) => {
+    const { key } = await store.createTenant(newTenant(), now);
+    const client = new Database(join(dataDir, databaseFile));
+    client.run(
+      `with recursive n(i) as (select 2 union all select i + 1 from n where i < ${keys})
+       insert into api_key (key, id, tenant_key, hash, sealed, created_at, expires_at)
+       select i, 'key_' || i, ${key}, randomblob(32), randomblob(75), 1, null from n`,
+    );
+    client.close();
+  };
+
+  test("is read up to a damaged page and from behind it, and what is on it is counted", async () => {
+    const { store, warnings } = await damaged("api_key", fillKeys);
+    const { values, damagedRows } = await sealedIn(store, "api_key");
+    expect(damagedRows).toBeGreaterThan(0);
+    expect(damagedRows).toBeLessThanOrEqual(mostOnPage);
+    expect(new Set(values.map(({ key }) => key)).size).toBe(keys - damagedRows);
+    expect(warnings).toEqual([expect.stringMatching(/^A part of the table api_key cannot be read/)]);
+  });
+
+  const accounts = 600;
+  const fillAccounts = async (store: Store, now: number, dataDir: string) => {
+    const client = new Database(join(dataDir, databaseFile));
+    client.run("insert into sqlite_sequence (name, seq) values ('tenant', 30000)");
+    client.close();
+    const webhooks = newWebhooks({ url: "https://a.example/hook", sealedHeaders: bytes("old") });
+    const made = Array.from({ length: accounts }, () => store.createTenant(newTenant({ webhooks }), now));
+    return Promise.all(made);
+  };
+
+  test("is passed over row by row where the account is on a damaged page", async () => {
+    const { store } = await damaged("tenant", fillAccounts);
+    const { values, damagedRows } = await sealedIn(store, "webhook");
+    expect(damagedRows).toBeGreaterThan(0);
+    expect(damagedRows).toBeLessThanOrEqual(mostOnPage);
+    expect(values).toHaveLength(accounts - damagedRows);
+  });
+
+  test("is replaced, apart from that of accounts of which something is on a damaged page", async () => {
+    const { store, warnings } = await damaged("tenant_usage", fillAccounts);
+    const { values } = await sealedIn(store, "webhook");
+    expect(values).toHaveLength(accounts);
+    const changes = values.map((value) => ({ ...value, was: value.sealed, sealed: bytes("new") }));
+    const { replaced, damaged: left } = await store.reseal("webhook", changes);
+    expect(left).toBeGreaterThan(0);
+    expect(replaced).toBe(accounts - left);
+    const after = (await sealedIn(store, "webhook")).values;
+    expect(after.filter(({ sealed }) => Buffer.from(sealed).toString() === "new")).toHaveLength(replaced);
+    expect(warnings).toContainEqual(expect.stringMatching(/^Something that the row \d+ of the table webhook needs/));
+  });
 });
