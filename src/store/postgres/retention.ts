@@ -57,21 +57,28 @@ const keptOtherwiseText = `select key::float8 as "tenantKey", own_retention_days
 /** Sizes of rows with their headers and index entries; PostgreSQL stores long values outside the row, and compresses them. */
 const rowSizes: RowSizes = { event: 90, record: 210, attempt: 130 };
 
-/** Measures records that have ended, which nearly all have. */
+const measuredIn = (table: "delivery" | "pending") =>
+  `(select event_seq, key from ${table} where tenant_key = $1::bigint and event_seq > $2::bigint and key % $3::bigint = 0
+    order by ${table}.event_seq limit ${measuredAtOnce})`;
+
+const ofMeasuredIn = (table: "delivery" | "pending", columns: string) =>
+  `select ${columns} from ${table} where tenant_key = $1::bigint and event_seq = listed.event_seq`;
+
+const errorColumns = "error_reason, error_code, event_seq";
+
+/** Records that wait count like those that have ended: of an account whose webhooks are all down, nothing else is there. */
 export const measuredText = `
   select d.event_seq::float8 as "eventSeq", records::int as records, "eventBytes"::float8 as "eventBytes",
     coalesce(length(d.error_reason), 0) + 4 * coalesce(length(d.error_code), 0) as "recordBytes",
     attempts.n::int as attempts, attempts.bytes::float8 as "attemptBytes"
-  from (select event_seq, key from delivery
-        where tenant_key = $1::bigint and event_seq > $2::bigint and key % $3::bigint = 0
-        order by delivery.event_seq limit ${measuredAtOnce}) listed
-  cross join lateral (select error_reason, error_code, event_seq from delivery
-    where tenant_key = $1::bigint and event_seq = listed.event_seq and key = listed.key limit 1) d
+  from (select event_seq, key from (${measuredIn("delivery")} union all ${measuredIn("pending")}) of_both
+        order by event_seq limit ${measuredAtOnce}) listed
+  cross join lateral (${ofMeasuredIn("delivery", errorColumns)} and key = listed.key
+    union all ${ofMeasuredIn("pending", errorColumns)} and key = listed.key limit 1) d
   cross join lateral (select octet_length(payload) + coalesce(length(type), 0) + coalesce(length(trace), 0)
       + coalesce(length(ordering_key), 0) as "eventBytes"
     from event where seq = listed.event_seq and tenant_key = $1::bigint limit 1) event
-  cross join lateral (select count(*) as records from delivery
-    where tenant_key = $1::bigint and event_seq = listed.event_seq) of_event
+  cross join lateral (select (${ofMeasuredIn("delivery", "count(*)")}) + (${ofMeasuredIn("pending", "count(*)")}) as records) of_event
   cross join lateral (select count(*) as n, coalesce(sum(coalesce(octet_length(response_body), 0) + coalesce(length(error), 0)
       + coalesce(length(error_code), 0) + coalesce(length(answer_head), 0)), 0) as bytes
     from attempt where event_seq = listed.event_seq and tenant_key = $1::bigint) attempts

@@ -180,6 +180,26 @@ export function retentionContract(backend: StoreBackend): void {
         expect(both).toBeGreaterThan(250 * 1_000 + 300 * 150);
         expect(both).toBeLessThan(250 * 1_600 + 300 * 600);
       });
+
+      test("takes in what still waits, like what has ended", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const payloads = Array.from({ length: 25 }, (_, i) => bytes(JSON.stringify("x".repeat(i * 800))));
+        const { deliveries } = await world.acceptOwned(tenant, { payloads });
+        const waiting = await world.store.storageOf(tenant.key);
+        const payloadBytes = payloads.reduce((sum, payload) => sum + payload.length, 0);
+        expect(waiting).toBeGreaterThan(payloadBytes);
+        expect(waiting).toBeLessThan(payloadBytes * 1.5);
+        // The smallest and the largest event, one record of each.
+        for (const delivery of [deliveries[0], deliveries.at(-1)])
+          if (delivery) await world.settle(delivery, "delivered");
+        const some = await world.store.storageOf(tenant.key);
+        expect(some).toBeGreaterThan(waiting);
+        expect(some).toBeLessThan(waiting + 2 * 500);
+        for (const delivery of deliveries.slice(1, -1)) await world.settle(delivery, "delivered");
+        const all = await world.store.storageOf(tenant.key);
+        expect(all).toBeGreaterThan(some);
+        expect(all).toBeLessThan(waiting + deliveries.length * 500);
+      });
     });
 
     describe("the body of an answer", () => {

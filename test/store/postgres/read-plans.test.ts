@@ -18,6 +18,7 @@ import { keysOfWebhookText } from "../../../src/store/postgres/replay-selection.
 import {
   keptAnswersText,
   lookedToText,
+  measuredText,
   oldEventsText,
   oldRecordsTexts,
 } from "../../../src/store/postgres/retention.ts";
@@ -131,6 +132,13 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
       }
     },
   );
+
+  test("what an account takes is measured along the lists of both tables", async () => {
+    const plan = await planOf(measuredText, 1, 0, 1);
+    for (const index of ["pending_by_tenant", byTenant]) expect(plan).toContain(index);
+    expect(plan).not.toMatch(growing);
+    expect(plan.slice(plan.indexOf("Limit"))).not.toContain("Sort  (");
+  });
 
   test.each([undefined, ...deliveryStates])("records (%p) are counted in indexes alone", async (state) => {
     for (const filter of filters) {
