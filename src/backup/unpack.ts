@@ -47,8 +47,6 @@ export interface Unpacked extends CopyCheck {
   readonly manifest: Manifest;
   /** Names of the secrets in the backup. */
   readonly secrets: readonly string[];
-  /** Whether the database was opened with a master key. */
-  readonly hasOpened: boolean;
 }
 
 /**
@@ -73,7 +71,6 @@ export async function unpack(options: UnpackOptions): Promise<Unpacked> {
       ...checkCopy(folder, { books: manifest.books, schema: manifest.schema, masterKeys }),
       manifest,
       secrets,
-      hasOpened: masterKeys.length > 0,
     };
   } catch (error) {
     if (error instanceof StartupError || signal.aborted) throw error;

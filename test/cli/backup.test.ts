@@ -278,7 +278,7 @@ describe("postrider backup", () => {
     expect(existsSync(join(restored, "master-key"))).toBe(false);
   });
 
-  test("names the key from before a rotation where that may open it", async () => {
+  test("from before a rotation is whole with the key from then, which is named to restore it", async () => {
     const key = join(folder, "rotated-key");
     const env = { POSTRIDER_MASTER_KEY_FILE: key };
     copyFileSync(join(dataDir, "master-key"), key);
@@ -287,16 +287,23 @@ describe("postrider backup", () => {
     writeFileSync(key, "0".repeat(64));
     const restored = ["restore", file, "--data-dir", join(folder, "rotated")];
     const words = `${file} does not open with ${key}, and its own master key was kept elsewhere. Try: POSTRIDER_MASTER_KEY_FILE`;
-    expect(await run(["backup", "verify", file], env)).toMatchObject({
-      ...{ code: 1, out: `${words} with the key that the server had when the backup was made.` },
+    const unknown = `${words} with the key that the server had when the backup was made.`;
+    expect(await run(["backup", "verify", file], env)).toMatchObject({ code: 1, out: unknown });
+    const verifyAsJson = async () => JSON.parse((await run(["backup", "verify", file, "--json"], env)).out);
+    expect(await verifyAsJson()).toMatchObject({
+      ...{ verified: false, faults: ["the master key does not open what is sealed in the database"] },
+      ...{ masterKeyOpens: false, formerKeyFile: null },
     });
+    writeFileSync(`${key}.before`, "1".repeat(64));
+    expect(await run(["backup", "verify", file], env)).toMatchObject({ code: 1, out: unknown });
     copyFileSync(join(dataDir, "master-key"), `${key}.before`);
     const before = `${words}=${key}.before, the key from before the last rotation.`;
-    expect(await run(["backup", "verify", file], env)).toMatchObject({ code: 1, out: before });
     expect(await run(restored, env)).toMatchObject({ code: 1, err: `postrider: ${before}` });
-    expect(JSON.parse((await run(["backup", "verify", file, "--json"], env)).out)).toMatchObject({
-      ...{ verified: false, faults: ["the master key does not open what is sealed in the database"] },
+    expect(await verifyAsJson()).toMatchObject({
+      ...{ verified: true, faults: [], masterKeyOpens: true, formerKeyFile: `${key}.before` },
     });
+    const { code, out } = await run(["backup", "verify", file], env);
+    expect([code, out]).toEqual([0, expect.stringContaining(`set POSTRIDER_MASTER_KEY_FILE=${key}.before.`)]);
     expect((await run(restored, { POSTRIDER_MASTER_KEY_FILE: `${key}.before` })).code).toBe(0);
   });
 

@@ -11,7 +11,7 @@ import { readValues, type SettingValues } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
-import { parseMasterKey } from "../../master-key-file.ts";
+import { formerKeyFileOf, parseMasterKey } from "../../master-key-file.ts";
 import type { Flag } from "../arguments.ts";
 import { count, counted } from "../count.ts";
 import type { EndSignal, Io } from "../io.ts";
@@ -60,6 +60,14 @@ export function readMasterKeysElsewhere({ masterKeyFile }: Pick<BackupConfig, "m
   throw new StartupError(
     `POSTRIDER_MASTER_KEY_FILE names a file without a master key: ${masterKeyFile}. Try: check the path and its permissions.`,
   );
+}
+
+/** The key from before its last rotation, which earlier backups need; null: there is none. */
+export function readFormerKeyElsewhere({ masterKeyFile }: Pick<BackupConfig, "masterKeyFile">) {
+  if (masterKeyFile === null) return null;
+  const file = formerKeyFileOf(masterKeyFile);
+  const key = readKey(file);
+  return key && { file, key };
 }
 
 function readKey(path: string): Uint8Array | null {

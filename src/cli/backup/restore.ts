@@ -64,7 +64,7 @@ server starts paused, until postrider resume. With --pending fail they fail as i
       io.progress("");
       if (faults.length > 0) {
         throw new StartupError(
-          notOpened(from, { faults, manifest }, config.masterKeyFile) ??
+          notOpened(from, { faults, manifest }, config.masterKeyFile, false) ??
             `${from} cannot be relied on: ${faults.join("; ")}. Try: ${instead}; nothing was restored.`,
         );
       }

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
-import { createKeyring } from "../../lib/vault.ts";
+import { createVault } from "../../lib/vault.ts";
 import { isDamage } from "../sqlite/damage.ts";
 import { findMiscounts } from "../sqlite/examine.ts";
 import { createMasterKeyCheck } from "../sqlite/master-key.ts";
@@ -16,6 +16,8 @@ export interface CopyCheck {
   readonly faults: readonly string[];
   /** It is of an earlier program, whose figures only an upgrade brings to the form that can be compared with their rows. */
   readonly isEarlier: boolean;
+  /** Of the given master keys, the one that opens it; null: none was given, or found. */
+  readonly openedWith: Uint8Array | null;
 }
 
 /** The fault of a database that none of the given master keys opens. */
@@ -45,23 +47,24 @@ export function checkCopy(
       );
     }
     const pages = client.query<{ quick_check: string }, []>(`pragma quick_check(${mostTold})`).values().flat();
-    if (pages[0] !== "ok") return { faults: pages.map((fault) => `database: ${fault}`), isEarlier: false };
+    if (pages[0] !== "ok") return onlyFaults(pages.map((fault) => `database: ${fault}`));
     const orphans = client.query<{ table: string; parent: string }, []>("pragma foreign_key_check").all();
     const isEarlier = found < migrations.length;
+    const openedWith = masterKeys.find((key) => opens(client, key)) ?? null;
     const faults = [
       ...(found === schema ? [] : [`the schema is ${found}, and the manifest says ${schema}`]),
       ...faultsOfMove(client),
       ...orphans.slice(0, mostTold).map(({ table, parent }) => `a row of ${table} has no ${parent}`),
       ...compareBooks(books, readBooks(client)),
       ...(isEarlier ? [] : findMiscounts(client).slice(0, mostTold)),
-      ...faultsOfKeys(client, masterKeys),
+      ...(masterKeys.length === 0 || openedWith !== null ? [] : [wrongKey]),
     ];
     // The file is what gets restored, by itself, and closing would pass over a log that there is no room to copy back.
     client.run("pragma wal_checkpoint(truncate)");
-    return { faults, isEarlier };
+    return { faults, isEarlier, openedWith };
   } catch (error) {
     if (!isDamage(error)) throw error;
-    return { faults: [`database: ${messageOf(error)}`], isEarlier: false };
+    return onlyFaults([`database: ${messageOf(error)}`]);
   } finally {
     client.close(true);
   }
@@ -74,15 +77,14 @@ function faultsOfMove(client: Database): string[] {
   return mark?.role === "arriving" ? [`the move from ${mark.place} had not ended when it was made`] : [];
 }
 
-function faultsOfKeys(client: Database, [first, ...others]: readonly Uint8Array[]): string[] {
-  if (first === undefined) return [];
-  const vault = createKeyring(first);
-  for (const key of others) vault.learn(key);
+const onlyFaults = (faults: readonly string[]): CopyCheck => ({ faults, isEarlier: false, openedWith: null });
+
+function opens(client: Database, masterKey: Uint8Array): boolean {
   try {
-    createMasterKeyCheck(client, vault).verify();
-    return [];
+    createMasterKeyCheck(client, createVault(masterKey)).verify();
+    return true;
   } catch (error) {
     if (!(error instanceof StartupError)) throw error;
-    return [wrongKey];
+    return false;
   }
 }
