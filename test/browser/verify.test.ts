@@ -97,7 +97,10 @@ describe.skipIf(noBrowser !== null)("how to verify deliveries", () => {
     await check(page, JSON.stringify(Object.fromEntries(after.headers)), after.body.toString("utf8"));
     await seeText(page, "The signature verifies");
     await check(page, JSON.stringify(Object.fromEntries(before.headers)), before.body.toString("utf8"));
-    await seeText(page, "The Ed25519 signature verifies; the one made with the secret does not: has it been replaced since?");
+    await seeText(
+      page,
+      "The Ed25519 signature verifies; the one made with the secret does not: has it been replaced since?",
+    );
   });
 });
 
