@@ -148,7 +148,7 @@ function without(state: MailState, said: MailState, sentAt: number, now: number)
 /** Null: nothing changes. @param said as of `sent` */
 export function notSent(state: MailState, said: MailState, now: number): MailState | null {
   if (!isStill(state, said)) return null;
-  if (now - state.queuedAt >= mailRules.lifetimeMs) return { ...nothing, sentAt: state.sentAt ?? 0 };
+  if (isOver(state.queuedAt, now)) return { ...nothing, sentAt: state.sentAt ?? 0 };
   const pauseMs = Math.min(longestRetryMs, firstRetryMs * 2 ** state.attempts);
   return { ...state, attempts: state.attempts + 1, dueAt: now + pauseMs };
 }
