@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { storageDamaged } from "../../src/store/sqlite/damage.ts";
 import { until } from "../support/api-server.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
@@ -48,6 +49,37 @@ const operator = (server: TestApp, method: string, path: string, body?: unknown)
     token: server.operatorToken,
     ...(body !== undefined && { body }),
   });
+
+test("accounts whose books cannot be read hold nobody else up, however many they are", async () => {
+  const clock = createClockAt("2031-10-10T09:00:00Z");
+  const damaged = new Set<number>();
+  const server = await startTestApp({
+    clock,
+    env: withSandbox,
+    wrapStore: (store) => ({
+      ...store,
+      async books(key) {
+        if (damaged.has(key)) throw storageDamaged();
+        return store.books(key);
+      },
+    }),
+  });
+  const { store } = server.app;
+  const customers = await Promise.all(Array.from({ length: 6 }, () => subscribe(server, cards.good)));
+  const last = customers.pop() as Customer;
+  for (const { id } of customers) {
+    const tenant = await store.findTenant(id);
+    damaged.add((await store.billingAccountOf(tenant?.key ?? 0)) ?? 0);
+  }
+  clock.to(october31);
+  await last.logIn();
+  await whenPaid(last, 1);
+  damaged.clear();
+  clock.travel(60_000);
+  for (const customer of customers) await customer.logIn();
+  for (const customer of customers) await whenPaid(customer, 1);
+  await server.stop();
+});
 
 describe("the days used are charged at the end of the month", () => {
   test("on the last day at 12:00, not earlier; floor(price × days / days in the month) in kobo", async () => {
