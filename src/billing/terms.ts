@@ -32,9 +32,9 @@ export const pollPauseMs = minuteMs;
 export const visitorLookUpsPerMinute = 30;
 
 /**
- * A request that was never answered, or by a gateway that gave up, may still be in progress at the processor, so it is not repeated sooner than this.
- * The processor refuses a reference that it knows, but does not say whether it tells two requests apart that arrive at
- * the same moment.
+ * A request that was never answered, or only by a gateway that gave up, may still be in progress at the processor, so it is
+ * not repeated sooner than this. The processor refuses a reference that it knows, but does not say whether it tells two
+ * requests apart that arrive at the same moment.
  */
 export const resendPauseMs = 2 * minuteMs;
 
