@@ -60,6 +60,7 @@ export function createCheckpointer(
   // "noop" only reports how long the log is, and how much of it has been copied.
   const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
   const copy = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(passive)");
+  const emptying = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(truncate)");
   let isUnderWay = false;
   let lookAt = Number.NEGATIVE_INFINITY;
   let overdueAt = overdueAtPages;
@@ -97,11 +98,11 @@ export function createCheckpointer(
     }
   }
 
-  function truncate(): void {
+  function truncate() {
     // This thread would wait for readers otherwise, and requests with it.
     client.run("pragma busy_timeout = 0");
     try {
-      client.run("pragma wal_checkpoint(truncate)");
+      return emptying.get();
     } finally {
       waitForLocks(client);
     }
@@ -113,10 +114,7 @@ export function createCheckpointer(
       const { log, left } = tryTo(() => measure.get());
       if (log === 0) return true;
       if (left > mostCopiedHere || client.inTransaction) return false;
-      tryTo(() => {
-        truncate();
-        return null;
-      });
+      tryTo(truncate);
       return tryTo(() => measure.get()).log === 0;
     },
     look() {

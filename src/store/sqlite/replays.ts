@@ -98,6 +98,7 @@ export function replayVerbs(
        group by tenant_key)
      order by queued + skipped, key limit 1`,
   );
+  // The first condition is that of an index; the second alone would not use it.
   const left = client.prepare<{ key: number }, []>(
     `select key from replay where phase in ('waiting', 'queueing', 'queued') and phase = 'queued'
        and delivered + failed + superseded >= queued`,
