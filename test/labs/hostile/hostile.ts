@@ -14,7 +14,7 @@ import { type HostileOptions, runHostile } from "./run.ts";
 const help = `Usage: bun run hostile [options]
 
   --times 20      attempts to each hostile receiver
-  --warmup 3      turns of the warm-up, with as many well-meant receivers
+  --warmup N      turns of the warm-up, with as many well-meant receivers (default: as many as follow, but 3 to 10)
   --source        run src/main.ts instead of dist/postrider
   --only TEXT     only receivers whose title has this text in it
   --data-dir DIR  where the temporary data folder is made
@@ -25,7 +25,7 @@ try {
   const { values } = parseArgs({
     options: {
       times: { type: "string", default: "20" },
-      warmup: { type: "string", default: "3" },
+      warmup: { type: "string" },
       source: { type: "boolean", default: false },
       "data-dir": { type: "string", default: folderOnDisk() },
       only: { type: "string", default: "" },
@@ -34,7 +34,12 @@ try {
   });
   const { help: wantsHelp, times, warmup, source, only } = values;
   if (wantsHelp) say(help);
-  const options = { times: count("times", times), warmupTurns: count("warmup", warmup), source, only };
+  const options = {
+    times: count("times", times),
+    warmupTurns: warmup === undefined ? undefined : count("warmup", warmup),
+    source,
+    only,
+  };
   process.exit(wantsHelp ? 0 : await hostile({ ...options, parent: values["data-dir"] }));
 } catch (error) {
   clearProgress();
