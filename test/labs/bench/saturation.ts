@@ -1,14 +1,15 @@
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { makeFolder, runBench, sayBars, sharedOptions } from "./command.ts";
 import { tenantCount } from "./event.ts";
 import { asFastAsPossible, type GeneratorOptions } from "./generator.ts";
-import { describeSurroundings } from "./machine.ts";
+import { describeSurroundings, folderOnDisk } from "./machine.ts";
+import { startDatabase, startNode } from "./nodes/cluster.ts";
 import { positive } from "./options.ts";
 import { say } from "./output.ts";
 import { runPhase } from "./phase.ts";
 import { type DeliveryCounter, startDeliveryCounter, startReceiver } from "./receiver.ts";
 import { type Bar, bar, machineLines, ms, phaseLine } from "./report.ts";
-import { startProduct } from "./servers.ts";
 import { createApi, createTenants } from "./tenants.ts";
 import { watchedThreads } from "./threads.ts";
 
@@ -22,6 +23,7 @@ const help = `Usage: bun run bench:saturation [options]
   --warmup 5         seconds before, not measured
   --webhooks 1       of each account, 3 at most; what is measured is the way to the first
   --only 1000        loads whose name contains this
+  --postgres         keep the events in a PostgreSQL of its own, with fsync on, on this machine
   --data-dir DIR     where the temporary data folder is made
   --source           run src/main.ts instead of dist/postrider
   --no-gate          exit with 0 also when a bar is missed
@@ -58,6 +60,7 @@ function readOptions(args: readonly string[]) {
       warmup: { type: "string", default: "5" },
       webhooks: { type: "string", default: "1" },
       only: { type: "string", default: "" },
+      postgres: { type: "boolean", default: false },
       ...sharedOptions,
     },
   });
@@ -67,6 +70,7 @@ function readOptions(args: readonly string[]) {
     warmupSeconds: positive("warmup", values.warmup),
     webhooks: positive("webhooks", values.webhooks),
     only: values.only,
+    postgres: values.postgres,
     dataDir: values["data-dir"],
     source: values.source,
     gate: !values["no-gate"],
@@ -80,6 +84,7 @@ async function benchSaturation({
   warmupSeconds,
   webhooks,
   only,
+  postgres,
   dataDir: parent,
   source,
   gate,
@@ -91,8 +96,11 @@ async function benchSaturation({
   const receiver = startReceiver();
   const others = Array.from({ length: webhooks - 1 }, startDeliveryCounter);
   const ports = [receiver, ...others].map(({ port }) => port);
-  const server = await startProduct({ dataDir, source });
-  const keys = (await createTenants(createApi(server.port), dataDir, ports)).map(({ apiKey }) => apiKey);
+  const database = postgres ? await startDatabase(resolve(parent ?? folderOnDisk())) : undefined;
+  const name = "server";
+  const server = await startNode({ folder: dataDir, name, source, ...(database && { databaseUrl: database.url }) });
+  const tenants = await createTenants(createApi(server.port), join(dataDir, name), ports);
+  const keys = tenants.map(({ apiKey }) => apiKey);
   const bars: Bar[] = [];
   for (const { label, clients, batch } of loads.filter((load) => load.label.includes(only))) {
     const apiKeys = Array.from({ length: clients }, (_, client) => keys[client % tenantCount] ?? "");
@@ -121,6 +129,7 @@ async function benchSaturation({
   }
   for (const { close } of [receiver, ...others]) close();
   await server.stop();
+  await database?.server.remove();
   say("");
   return sayBars(bars, gate);
 }
