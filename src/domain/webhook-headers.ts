@@ -43,7 +43,6 @@ export function checkOwnHeaders(headers: OwnHeaders, field: string): void {
     throw invalidField(field, `must have at most ${mostOwnHeaders} headers, not ${headers.length}`, "invalid_header");
   }
   const names = new Set<string>();
-  let bytes = 0;
   for (const [name, value] of headers) {
     const lower = name.toLowerCase();
     const called = `has the name ${JSON.stringify(name.slice(0, 100))}`;
@@ -53,13 +52,20 @@ export function checkOwnHeaders(headers: OwnHeaders, field: string): void {
     }
     if (names.has(lower)) throw invalidField(field, `${called} twice; case makes no difference`, "invalid_header");
     names.add(lower);
-    bytes += name.length + value.length;
     if (!isMask(value) && !fieldValue.test(value)) throw badValue(name, field);
   }
-  if (bytes > mostOwnHeaderBytes) {
-    const rule = `must have at most ${mostOwnHeaderBytes} characters, names and values together`;
-    throw invalidField(field, rule, "invalid_header");
-  }
+  // A mask says nothing about the length of its value, which `unmask` counts.
+  checkLength(
+    headers.map(([name, value]) => [name, isMask(value) ? "" : value]),
+    field,
+  );
+}
+
+function checkLength(headers: OwnHeaders, field: string): void {
+  const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  if (bytes <= mostOwnHeaderBytes) return;
+  const rule = `must have at most ${mostOwnHeaderBytes} characters, names and values together`;
+  throw invalidField(field, rule, "invalid_header");
 }
 
 // The value itself appears in no message: it may be a secret with a typo.
@@ -73,7 +79,7 @@ const badValue = (name: string, field: string): DomainError =>
 /**
  * Replaces masks, which a client sends back as it got them, by the stored values. "same": nothing else was sent.
  * @param stored of the webhook with this URL
- * @throws invalid `invalid_header` for a mask of no stored value
+ * @throws invalid `invalid_header` for a mask of no stored value, or if the values behind the masks make it too much
  */
 export function unmask(headers: OwnHeaders, stored: OwnHeaders, field: string): OwnHeaders | "same" {
   const known = new Map(stored.map(([name, value]) => [name.toLowerCase(), value]));
@@ -85,5 +91,7 @@ export function unmask(headers: OwnHeaders, stored: OwnHeaders, field: string): 
     throw invalidField(field, rule, "invalid_header");
   });
   const isSame = headers.length === known.size && headers.every(([, value]) => isMask(value));
-  return isSame && headers.length > 0 ? "same" : full;
+  if (isSame && headers.length > 0) return "same";
+  checkLength(full, field);
+  return full;
 }

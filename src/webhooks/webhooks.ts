@@ -88,7 +88,7 @@ export const hasMasks = (webhooks: readonly CheckedWebhook[]): boolean =>
 
 /**
  * Turns requested webhooks into what is stored.
- * @throws invalid `invalid_header` for a mask that does not match any stored value
+ * @throws invalid `invalid_header` for a mask that does not match any stored value, or for too much behind the masks
  */
 export function sealHeaders(
   webhooks: readonly CheckedWebhook[],

@@ -107,6 +107,11 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     expect((await put({ Authorization: secret, "X-Shop": "7" })).status).toBe(200);
   }),
   "a mask of another value": refusal({ Authorization: "••••9999" }, "invalid_header", /masked value of Authorization/),
+  "a mask beside a value with which it would be too much": refusal(
+    { Authorization: "••••1234", "X-Shop": "7".repeat(4_060) },
+    "invalid_header",
+    /^\[0\]\.headers must have at most 4096 characters/,
+  ),
   "a name of ours": refusal(
     { "Webhook-Id": "x" },
     "reserved_header",

@@ -13,7 +13,7 @@ function refusalOf(act: () => unknown): string {
   }
 }
 
-const judged = (...headers: [string, string][]) => refusalOf(() => checkOwnHeaders(headers, "headers"));
+const judged = (...headers: OwnHeaders) => refusalOf(() => checkOwnHeaders(headers, "headers"));
 
 describe("headers of a tenant's own", () => {
   test.each([
@@ -93,6 +93,24 @@ describe("masks that are sent back", () => {
     ["are none where values are sent", [["X-Key", "k"]], [["X-Key", "k"]]],
   ])("%s", (_, given, full) => {
     expect(unmask(given, stored, "headers")).toEqual(full);
+  });
+
+  test("count by the length of their values, which new ones are added to", () => {
+    const long: OwnHeaders = [["Authorization", "v".repeat(3_990)]];
+    const masked: OwnHeaders = [["Authorization", "••••vvvv"]];
+    const beside = (length: number): OwnHeaders => [...masked, ["X-Key", "k".repeat(length)]];
+    expect(judged(...beside(4_000))).toBe("fine");
+    expect(refusalOf(() => unmask(beside(88), long, "headers"))).toBe("fine");
+    expect(refusalOf(() => unmask(beside(89), long, "headers"))).toBe(
+      "invalid_header: headers must have at most 4096 characters, names and values together.",
+    );
+  });
+
+  test("may be longer than their values: what was stored can be sent back", () => {
+    const stored: OwnHeaders = [["X".repeat(4_094), "k"]];
+    const masked: OwnHeaders = stored.map(([name, value]) => [name, maskOf(value)]);
+    expect(judged(...masked)).toBe("fine");
+    expect(unmask(masked, stored, "headers")).toBe("same");
   });
 
   test.each<[string, OwnHeaders]>([
