@@ -24,8 +24,8 @@ export function inboxRoutes({ store, addresses, hub }: InboxRouteDeps): ErasedEn
         tag,
         summary: "Read what the inbox received",
         description:
-          "Newest first; the latest 100 are kept. For the next page, set `before` to the id of the last delivery on this one; " +
-          "to poll, set `after` to the id of the latest delivery you have.",
+          "Newest first; the latest 100 are kept, none longer than the payload of its event. For the next page, set `before` to the " +
+          "id of the last delivery on this one; to poll, set `after` to the id of the latest delivery you have.",
         access: "session",
         query: m.inboxQuery,
         responses: {

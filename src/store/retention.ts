@@ -1,4 +1,5 @@
 import type { Tenant } from "../domain/tenant.ts";
+import { parseEventId } from "../lib/id.ts";
 import type { AttemptRef } from "./deliveries.ts";
 
 /** Accounts by their keys: only these, or all except these. */
@@ -45,6 +46,18 @@ export interface KeptAnswers {
   readonly isMore: boolean;
 }
 
+/** A delivery that an inbox keeps: a copy of its event's payload, under no more than the event's id. */
+export interface InboxCopy {
+  readonly key: number;
+  readonly eventId: string;
+}
+
+/** The keys of the copies that are of these events. */
+export function copiesOf(seqs: Iterable<number>, kept: readonly InboxCopy[]): number[] {
+  const gone = new Set(seqs);
+  return kept.filter(({ eventId }) => gone.has(parseEventId(eventId)?.seq ?? -1)).map(({ key }) => key);
+}
+
 /** Attempts that are looked at in one go: takes a few milliseconds. */
 export const attemptsInOneLook = 2_000;
 
@@ -59,11 +72,11 @@ export interface RetentionVerbs {
   /** The next of them, including events that still have deliveries waiting. Damaged parts of the store are skipped. */
   oldEvents(query: OldEventsQuery): Promise<OldEvents>;
   /**
-   * Removes those of these events that had ended by `endedBy`, with their records and attempts. Does nothing for a deleted
-   * account: its rows are erased anyway. @returns how many were removed
+   * Removes those of these events that had ended by `endedBy`, with their records and attempts, and what the account's inbox
+   * keeps of them. Does nothing for a deleted account: its rows are erased anyway. @returns how many were removed
    */
   forgetEvents(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
-  /** Like `forgetEvents`, but removes only their payloads. */
+  /** Like `forgetEvents`, but removes only their payloads, also from the inbox. */
   erasePayloads(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
   /**
    * The next logged attempts that were acknowledged and whose response body is still kept, in the order of the log. Those that

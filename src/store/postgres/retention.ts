@@ -7,7 +7,9 @@ import {
   type AccountChoice,
   type AccountKept,
   attemptsInOneLook,
+  copiesOf,
   eventsInOneLook,
+  type InboxCopy,
   type RetentionVerbs,
 } from "../retention.ts";
 import { type MeasuredRecord, measuredAtOnce, measureStorage, type RowSizes } from "../storage-size.ts";
@@ -101,6 +103,20 @@ export const oldRecordsTexts = [
      from delivery where ${ofThese}`,
 ];
 
+/** The account is locked, so nothing is put into its inbox meanwhile. */
+async function forgetCopies({ run }: WriteTransaction, tenantKey: number, seqs: Iterable<number>): Promise<void> {
+  const kept = await run<InboxCopy>(
+    `select key::float8 as key, event_id as "eventId" from inbox_delivery where tenant_key = $1::bigint and not is_test`,
+    [tenantKey],
+  );
+  const keys = copiesOf(seqs, kept);
+  if (keys.length === 0) return;
+  await run("delete from inbox_delivery where tenant_key = $1::bigint and key = any($2::bigint[])", [
+    tenantKey,
+    arrayText(keys),
+  ]);
+}
+
 /** @param databaseBytes as of a minute ago: nothing here is removed by size */
 export function retentionVerbs(
   { pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">,
@@ -138,6 +154,7 @@ export function retentionVerbs(
     forgetEvents: (tenantKey, seqs, endedBy) =>
       ofEnded(tenantKey, seqs, endedBy, async (tx, held, ended) => {
         for (const text of eraseEventsTexts) await tx.run(text, placesOf(tenantKey, [...ended.keys()]));
+        await forgetCopies(tx, tenantKey, ended.keys());
         const before = held.counters;
         const tally = new FailureTally();
         for (const [seq, records] of ended) {
@@ -165,8 +182,11 @@ export function retentionVerbs(
             and seq between $3::bigint and $4::bigint and octet_length(payload) > 0 returning seq::float8 as seq`,
           placesOf(tenantKey, [...ended.keys()]),
         );
-        if (erased.length > 0) await noteErased(tx, tenantKey, Math.max(...erased.map(({ seq }) => seq)));
-        return erased.length;
+        if (erased.length === 0) return 0;
+        const seqs = erased.map(({ seq }) => seq);
+        await noteErased(tx, tenantKey, Math.max(...seqs));
+        await forgetCopies(tx, tenantKey, seqs);
+        return seqs.length;
       }),
 
     async keptAnswers({ after, before }) {

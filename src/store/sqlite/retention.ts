@@ -2,10 +2,10 @@ import { deliveryStates } from "../../domain/delivery.ts";
 import { movesOf } from "../../domain/failure-groups.ts";
 import { hasEnded } from "../../domain/retention.ts";
 import { type Counters, forgetEvent, recordsIn } from "../../domain/tenant-state.ts";
-import type { AccountKept, RetentionVerbs } from "../retention.ts";
+import { type AccountKept, copiesOf, type InboxCopy, type RetentionVerbs } from "../retention.ts";
 import { measureStorage, type Place, type RowSizes } from "../storage-size.ts";
 import type { Connection } from "./connection.ts";
-import { readOrRefuse } from "./damage.ts";
+import { readOrRefuse, unlessDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createTenantRows } from "./tenant-rows.ts";
@@ -45,6 +45,10 @@ export function retentionVerbs(
   const erasePayload = client.prepare(
     "update event set payload = x'', checksum = null where seq = ?1 and tenant_key = ?2 and length(payload) > 0",
   );
+  const copiesIn = client.prepare<InboxCopy, [number]>(
+    "select key, event_id as eventId from inbox_delivery where tenant_key = ?1 and is_test = 0",
+  );
+  const deleteCopy = client.prepare("delete from inbox_delivery where key = ?1");
   const forgetAnswer = client.prepare(
     "update attempt set response_body = null, answer_head = null where key = ?1 and tenant_key = ?2",
   );
@@ -71,6 +75,13 @@ export function retentionVerbs(
     return hasEnded(records, endedBy) ? records : null;
   };
 
+  function forgetCopies(tenantKey: number, seqs: readonly number[]): void {
+    if (seqs.length === 0) return;
+    // A damaged inbox must not keep the events themselves.
+    const kept = unlessDamaged(() => copiesIn.all(tenantKey)) ?? [];
+    for (const key of copiesOf(seqs, kept)) deleteCopy.run(key);
+  }
+
   /** @returns whether the event was there and had ended */
   type Step = (tx: WriteTransaction, held: HeldTenant, seq: number) => boolean;
 
@@ -81,7 +92,9 @@ export function retentionVerbs(
       (tx, some) => {
         const held = hold(tx, tenantKey);
         filing.file(tx, tenantKey);
-        return held.gone ? 0 : some.filter((seq) => step(tx, held, seq)).length;
+        const gone = held.gone ? [] : some.filter((seq) => step(tx, held, seq));
+        forgetCopies(tenantKey, gone);
+        return gone.length;
       },
       () => reportDamage(`Something old of the account with the key ${tenantKey}, which stays until it`),
     );

@@ -7,7 +7,7 @@ import type { AttemptRef } from "../../../src/store/deliveries.ts";
 import type { OldEventsQuery } from "../../../src/store/retention.ts";
 import type { NewReplay } from "../../../src/store/store.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { bytes, createWorld, newReplay, refusalOf, type World } from "../../support/store-factory.ts";
+import { bytes, createWorld, newInboxDelivery, newReplay, refusalOf, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
@@ -114,6 +114,30 @@ export function retentionContract(backend: StoreBackend): void {
         expect(before).toMatchObject({ status: "completed", delivered: 2 });
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 1, FAILED: 0 });
       });
+
+      test.each(["forgetEvents", "erasePayloads"] as const)(
+        "take what the inbox keeps of them along, which has their payloads (%s)",
+        async (verb) => {
+          const [tenant, other] = [await world.tenant({ urls: [a] }), await world.tenant({ urls: [a] })];
+          const [goes, stays] = [await world.event(tenant, "delivered"), await world.event(tenant, "delivered")];
+          const waits = await world.event(tenant, "retry");
+          const keep = (of: Tenant, id: string, eventId: string, isTest = false) =>
+            world.store.keepInboxDelivery(of.key, newInboxDelivery({ id, eventId, isTest }), 100);
+          await keep(tenant, "first", goes);
+          await keep(tenant, "of another", stays);
+          await keep(tenant, "replayed", goes);
+          await keep(tenant, "of what waits", waits);
+          // A test has no event, whatever id it was sent with.
+          await keep(tenant, "a test", goes, true);
+          await keep(other, "another account's", goes);
+          world.clock.advance(1);
+          expect(await world.store[verb](tenant.key, [goes, waits].map(seqOf), world.clock.now())).toBe(1);
+          const left = async ({ key }: Tenant) =>
+            (await world.inboxOf(key, { limit: 100 })).deliveries.map(({ id }) => id);
+          expect(await left(tenant)).toEqual(["a test", "of what waits", "of another"]);
+          expect(await left(other)).toEqual(["another account's"]);
+        },
+      );
 
       test("that go while a replay is under way are not queued, and it completes", async () => {
         const tenant = await world.tenant({ urls: [a] });
