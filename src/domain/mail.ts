@@ -6,7 +6,7 @@
  *   nothing waits ──queue──▶ due: at once, or an hour after the last one ──▶ being sent ──▶ sent: what came meanwhile is due
  *             ▲                  ▲    └──queue──▶ says one thing more                │                 an hour later
  *             │                  └──────── refused: a minute later, then two … 60 ───┤
- *             ├───────────────────────── refused a day after it was queued ──────────┤
+ *             ├────────── refused a day after the last of it was queued ─────────────┤
  *             └───────────── nothing of it holds any longer: no mail was sent ───────┘
  */
 export const mailKinds = [
@@ -32,7 +32,10 @@ export const mailRules = {
   waiting: 10_000,
 } as const;
 
-/** What a mail says, in the fields of its kind (`src/mail/letters.ts`). It may wait on disk, so secrets in it are sealed. */
+/**
+ * What a mail says, in the fields of its kind (`src/mail/letters.ts`). It may wait on disk, so secrets in it are sealed. One
+ * that was added to a mail has `queuedAt`, when that was.
+ */
 export type MailFact = Readonly<Record<string, string | number | null>>;
 
 /** What is known about one kind of mail to one recipient. */
@@ -73,7 +76,8 @@ export function queued(before: MailState | null, fact: MailFact, now: number): M
   const { facts, leftOut, dueAt, sentAt, ...rest } = before ?? nothing;
   if (dueAt !== null) {
     const isFull = facts.length >= mailRules.facts;
-    return { ...rest, dueAt, sentAt, facts: isFull ? facts : [...facts, fact], leftOut: leftOut + (isFull ? 1 : 0) };
+    const all = isFull ? facts : [...facts, { ...fact, queuedAt: now }];
+    return { ...rest, dueAt, sentAt, facts: all, leftOut: leftOut + (isFull ? 1 : 0) };
   }
   return { facts: [fact], leftOut: 0, queuedAt: now, dueAt: earliestAfter(sentAt, now), attempts: 0, sentAt };
 }
@@ -148,10 +152,19 @@ function without(state: MailState, said: MailState, sentAt: number, now: number)
 /** Null: nothing changes. @param said as of `sent` */
 export function notSent(state: MailState, said: MailState, now: number): MailState | null {
   if (!isStill(state, said)) return null;
-  if (isOver(state.queuedAt, now)) return { ...nothing, sentAt: state.sentAt ?? 0 };
   const pauseMs = Math.min(longestRetryMs, firstRetryMs * 2 ** state.attempts);
-  return { ...state, attempts: state.attempts + 1, dueAt: now + pauseMs };
+  const tried = { ...state, attempts: state.attempts + 1, dueAt: now + pauseMs };
+  if (!isOver(state.queuedAt, now)) return tried;
+  // What was added minutes ago has not been tried for a day yet.
+  const since = ({ queuedAt }: MailFact) => Number(queuedAt ?? state.queuedAt);
+  const facts = state.facts.filter((fact) => !isOver(since(fact), now));
+  const [first] = facts;
+  return first ? { ...tried, facts, queuedAt: since(first) } : { ...nothing, sentAt: state.sentAt ?? 0 };
 }
+
+/** Whether `notSent` has given something up. */
+export const givesUp = (before: MailState, after: MailState): boolean =>
+  after.dueAt === null || after.facts.length < before.facts.length;
 
 /** Accounts created without an address have one that ends like this, and leads nowhere (RFC 2606). */
 export const canGetMail = (email: string): boolean => !/\.invalid$/i.test(email);

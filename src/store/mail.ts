@@ -19,7 +19,7 @@ export interface MailVerbs {
   mailSent(said: WaitingMail, now: number): Promise<void>;
   /** Nothing that it says holds any longer, so it was not sent. @param read as `said` */
   mailDropped(read: WaitingMail, now: number): Promise<void>;
-  /** False when it is given up. */
+  /** False when it is given up, or some of what it says. */
   mailNotSent(said: WaitingMail, now: number): Promise<boolean>;
 
   /**

@@ -58,6 +58,25 @@ test.each([
   expect(after).toMatchObject({ attempts: attempts + 1, dueAt: now + minutes * 60_000, facts: [{ n: 1 }] });
 });
 
+test("after a day only what has waited that long is given up, not what came since", () => {
+  const { lifetimeMs } = mailRules;
+  const over = now + lifetimeMs;
+  let waiting = state({ attempts: 9 });
+  for (const [n, at] of [
+    [2, now + 1],
+    [3, over - 60_000],
+    [4, over],
+  ] as const) {
+    waiting = queued(waiting, { n }, at);
+  }
+  const after = notSent(waiting, waiting, over + 1);
+  expect(after).toMatchObject({ facts: [{ n: 3 }, { n: 4 }], queuedAt: over - 60_000, attempts: 10 });
+  expect(after?.dueAt).toBe(over + 1 + 60 * 60_000);
+  const last = over - 60_000 + lifetimeMs;
+  expect(after && notSent(after, after, last)).toMatchObject({ facts: [{ n: 4 }], queuedAt: over });
+  expect(after && notSent(after, after, over + lifetimeMs)).toMatchObject({ facts: [], dueAt: null, sentAt: 0 });
+});
+
 const { intervalMs } = mailRules;
 const link = { tenantId: "t1", token: "new" };
 const earlier = { tenantId: "t1", token: "old" };

@@ -1,6 +1,7 @@
 import { and, eq, gt, isNull } from "drizzle-orm";
 import {
   dropped,
+  givesUp,
   type MailFact,
   type MailPlace,
   type MailState,
@@ -74,7 +75,7 @@ export function mailVerbs({ pool, writes }: Connection): MailVerbs {
         const state = await stateOf(tx, said);
         const after = state && notSent(state, said.state, now);
         if (after) await write(tx, said, after);
-        return after?.dueAt !== null;
+        return !(state && after && givesUp(state, after));
       }),
 
     orderPasswordReset: (tenantKey, tokenHash, order, now) =>

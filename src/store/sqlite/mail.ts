@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import {
   dropped,
+  givesUp,
   type MailFact,
   type MailPlace,
   type MailState,
@@ -74,7 +75,7 @@ export function mailVerbs({ client, writer, hold, audit }: Connection): MailVerb
         const state = stateOf(said);
         const after = state && notSent(state, said.state, now);
         if (after) write(said, after);
-        return after?.dueAt !== null;
+        return !(state && after && givesUp(state, after));
       }),
 
     orderPasswordReset: (tenantKey, tokenHash, mail, now) =>

@@ -73,6 +73,17 @@ export function mailContract(backend: StoreBackend): void {
       expect((await world.count()).mail).toBe(0);
     });
 
+    test("what was added to one that is given up is tried on", async () => {
+      await queue(1);
+      await world.store.mailNotSent(await first(), start);
+      const late = start + mailRules.lifetimeMs;
+      await queue(2, late - minuteMs);
+      await world.reopen();
+      expect(await world.store.mailNotSent(await first(late), late)).toBe(false);
+      const { nextAt } = await world.store.dueMail(late, 10);
+      expect(await shown(nextAt ?? late)).toEqual([["webhook.failing", "ada@x.io", 2]]);
+    });
+
     test("one of which nothing holds any longer delays neither the next nor what came meanwhile", async () => {
       await queue(1);
       const read = await first();
