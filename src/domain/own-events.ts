@@ -29,6 +29,16 @@ export const ownPayload = (
     JSON.stringify({ event_type: type, webhook: { id, name, host: URL.parse(url)?.host ?? null }, ...fields }),
   );
 
+/** Id of the webhook that an event with this payload is about; null: it cannot be read. */
+export function aboutOf(payload: Uint8Array): string | null {
+  try {
+    const { webhook } = JSON.parse(new TextDecoder().decode(payload));
+    return typeof webhook?.id === "string" ? webhook.id : null;
+  } catch {
+    return null;
+  }
+}
+
 const beginning = new TextEncoder().encode('{"event_type":"postrider.');
 
 /**

@@ -28,11 +28,14 @@ export interface ReplayedEvent<Found extends ReplayedRecord = ReplayedRecord> {
   readonly type: string | null;
   /** There is no longer a payload to deliver. */
   readonly payloadErased: boolean;
+  /** Id of the webhook that an event of our own is about, which never gets it. @default it is the tenant's own event */
+  readonly aboutId?: string | null;
   readonly records: readonly Found[];
 }
 
 /**
- * What a replay of one event changes. For each registered webhook that it targets, that is not disabled and takes the type:
+ * What a replay of one event changes. For each registered webhook that it targets, that is not disabled, takes the type and is
+ * not the one that an event of our own is about:
  *
  *   no record of the event ──▶ added: PENDING, its first run
  *   DELIVERED, FAILED ──▶ restarted: PENDING, the next run (the replay of what has failed leaves DELIVERED alone)
@@ -81,7 +84,7 @@ const hasFailedSo = ({ errorCode, statusCode }: ReplayedRecord, { code, status }
 /** What a replay of one event starts again (rules, section 10). */
 export function requeue<Found extends ReplayedRecord>(
   { webhooks, counters }: Pick<TenantState, "webhooks" | "counters">,
-  { type, payloadErased, records }: ReplayedEvent<Found>,
+  { type, payloadErased, aboutId = null, records }: ReplayedEvent<Found>,
   { kind, webhookKeys, failure }: Replaying,
   moment: Moment,
 ): Requeueing<Found> {
@@ -98,7 +101,9 @@ export function requeue<Found extends ReplayedRecord>(
   const mayReplace = ({ url }: Pick<Webhook, "url">, record: Found) =>
     failure === null || webhookKeys !== null || record.webhookKey === null || record.url === url;
 
-  const takers = webhooks.filter((webhook) => isEnabled(webhook) && takes(webhook.eventTypes, type));
+  const takers = webhooks.filter(
+    (webhook) => isEnabled(webhook) && takes(webhook.eventTypes, type) && webhook.id !== aboutId,
+  );
   const stranded = records.filter((record) => record.state === "FAILED" && !isRegistered(record) && isMeant(record));
   const meant = takers.filter((webhook) => {
     const record = recordOf(webhook.key);

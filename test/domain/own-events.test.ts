@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { acceptOwn } from "../../src/domain/acceptance.ts";
-import { isOwnPayload, ownPayload } from "../../src/domain/own-events.ts";
+import { aboutOf, isOwnPayload, ownPayload } from "../../src/domain/own-events.ts";
 import { countOwnEvent, noEvents } from "../../src/domain/tenant-state.ts";
 import { registered, tenantState } from "../support/tenant-state.ts";
 
@@ -50,6 +50,14 @@ describe("an event of our own (rules, section 14)", () => {
       webhook: { id: "wh_1", name: "Shop", host: "shop.example:8443" },
       failing_since: "2026-01-01T00:00:00.000Z",
     });
+  });
+
+  test("says which webhook it is about, and none where it cannot be read", () => {
+    const of = (text: string) => aboutOf(new TextEncoder().encode(text));
+    expect(aboutOf(ownPayload(type, { id: "wh_1", name: "Shop", url: "https://shop.example/" }, {}))).toBe("wh_1");
+    expect([of(""), of('{"event_ty'), of("null"), of('{"webhook":"wh_1"}'), of('{"webhook":{"id":1}}')]).toEqual(
+      Array(5).fill(null),
+    );
   });
 
   test("is known by its first bytes", () => {

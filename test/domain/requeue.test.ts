@@ -53,16 +53,18 @@ const replayed = (
     failure = null,
     type = null,
     payloadErased = false,
+    aboutId = null,
   }: {
     webhookKeys?: number[] | null;
     failure?: FailureSelection | null;
     type?: string | null;
     payloadErased?: boolean;
+    aboutId?: string | null;
   } = {},
 ) => {
   const { added, restarted, replaced, ...rest } = requeue(
     { webhooks, counters },
-    { type, payloadErased, records },
+    { type, payloadErased, aboutId, records },
     { kind, webhookKeys, failure },
     moment,
   );
@@ -111,6 +113,24 @@ describe("a replay of an event (rules, section 10)", () => {
       webhookKeys: [b.key, c.key],
     });
   });
+
+  test.each<ReplayKind>(["single", "all", "failed"])(
+    "of our own is not for the webhook that it is about (%s)",
+    (kind) => {
+      const asks = { eventTypes: ["postrider.*"] };
+      const [about, other] = [registered(1, asks), registered(2, asks)];
+      const news = { type: "postrider.webhook.failing", aboutId: about.id };
+      expect(replayed([about, other], [recordOf(other, "FAILED")], kind, news)).toMatchObject({
+        ...{ added: [], restarted: [200], replaced: [], skipped: 0, webhookKeys: [2] },
+      });
+      // The other one is gone: nobody is left who may have it.
+      expect(replayed([about], [recordOf(gone, "FAILED")], kind, news)).toMatchObject({
+        added: [],
+        replaced: [],
+        skipped: 1,
+      });
+    },
+  );
 
   test("is due at once, by the clock", () => {
     const replaying = { kind: "single", webhookKeys: null, failure: null } as const;

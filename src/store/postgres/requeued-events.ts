@@ -1,6 +1,8 @@
 import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
 import { type DeliveryRef, deliveryStates } from "../../domain/delivery.ts";
+import { isReserved } from "../../domain/event-types.ts";
 import type { PlaceInLine } from "../../domain/order.ts";
+import { aboutOf } from "../../domain/own-events.ts";
 import { type ReplayedRecord, type Replaying, type Returnable, requeue } from "../../domain/requeue.ts";
 import { orderHashFor } from "../order-hash.ts";
 import type { Connection } from "./connection.ts";
@@ -78,8 +80,8 @@ export async function requeueEvents(
   let skipped = 0;
   for (const eventSeq of seqs) {
     const records = recordsOf.get(eventSeq) ?? [];
-    const { type = null, orderingKey = null, payloadErased = false } = events.get(eventSeq) ?? {};
-    const change = requeue(held, { type, payloadErased, records }, replay, tx);
+    const { type = null, orderingKey = null, payloadErased = false, aboutId = null } = events.get(eventSeq) ?? {};
+    const change = requeue(held, { type, payloadErased, aboutId, records }, replay, tx);
     for (const { webhook, returnsTo } of change.added) {
       // All records of an event have the same type hash.
       const typeHash = records[0]?.typeHash ?? null;
@@ -140,7 +142,10 @@ interface ReplayedEvent {
   readonly type: string | null;
   readonly payloadErased: boolean;
   readonly orderingKey: string | null;
+  readonly aboutId: string | null;
 }
+
+const ofThese = `from event where tenant_key = $1::bigint and seq = any($2::bigint[]) and seq between $3::bigint and $4::bigint`;
 
 async function eventsOf(
   { run }: WriteTransaction,
@@ -148,12 +153,18 @@ async function eventsOf(
   seqs: readonly number[],
 ): Promise<Map<number, ReplayedEvent>> {
   if (seqs.length === 0) return new Map();
-  const rows = await run<ReplayedEvent & { seq: number }>(
-    `select seq::float8 as seq, type, octet_length(payload) = 0 as "payloadErased", ordering_key as "orderingKey" from event
-     where tenant_key = $1::bigint and seq = any($2::bigint[]) and seq between $3::bigint and $4::bigint`,
-    [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)],
+  const valuesOf = (some: readonly number[]) => [tenantKey, arrayText(some), Math.min(...some), Math.max(...some)];
+  const rows = await run<Omit<ReplayedEvent, "aboutId"> & { seq: number }>(
+    `select seq::float8 as seq, type, octet_length(payload) = 0 as "payloadErased", ordering_key as "orderingKey" ${ofThese}`,
+    valuesOf(seqs),
   );
-  return new Map(rows.map(({ seq, ...event }) => [seq, event]));
+  const own = rows.flatMap(({ seq, type }) => (type !== null && isReserved(type) ? seq : []));
+  const payloads =
+    own.length === 0
+      ? []
+      : await run<{ seq: number; payload: Uint8Array }>(`select seq::float8 as seq, payload ${ofThese}`, valuesOf(own));
+  const aboutIds = new Map(payloads.map(({ seq, payload }) => [seq, aboutOf(payload)]));
+  return new Map(rows.map(({ seq, ...event }) => [seq, { ...event, aboutId: aboutIds.get(seq) ?? null }]));
 }
 
 /** Also locks webhooks that are no longer ordered, since records of these events may still be in their lines. */

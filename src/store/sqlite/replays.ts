@@ -1,7 +1,9 @@
 import { noRoom } from "../../domain/acceptance.ts";
 import { beforeText } from "../../domain/cancelled-run.ts";
 import type { DeliveryRef } from "../../domain/delivery.ts";
+import { isReserved } from "../../domain/event-types.ts";
 import { join, rejoin } from "../../domain/order.ts";
+import { aboutOf } from "../../domain/own-events.ts";
 import { filterText, type Replay, type ReplayFilter } from "../../domain/replay.ts";
 import {
   advance,
@@ -115,6 +117,7 @@ export function replayVerbs(
   const contentOf = client.prepare<{ type: string | null; payloadErased: number }, [number]>(
     "select type, length(payload) = 0 as payloadErased from event where seq = ?1",
   );
+  const payloadOf = client.prepare<{ payload: Uint8Array }, [number]>("select payload from event where seq = ?1");
   const orderingKeyOf = client.prepare<{ orderingKey: string | null }, [number]>(
     "select ordering_key as orderingKey from event where seq = ?1",
   );
@@ -159,7 +162,9 @@ export function replayVerbs(
     const tenantKey = held.tenant.key;
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
     const { type = null, payloadErased = 0 } = contentOf.get(eventSeq) ?? {};
-    const change = requeue(held, { type, payloadErased: payloadErased === 1, records }, replay, tx);
+    const own = type !== null && isReserved(type) ? payloadOf.get(eventSeq) : null;
+    const aboutId = own ? aboutOf(own.payload) : null;
+    const change = requeue(held, { type, payloadErased: payloadErased === 1, aboutId, records }, replay, tx);
     const orderHashes = orderHashesOf(held, eventSeq);
     const hasHead = (webhookKey: number) => (orderHash: number) => lines.hasHead(webhookKey, orderHash);
     for (const { webhook, nextAttemptAt, returnsTo } of change.added) {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { ownPayload } from "../../../src/domain/own-events.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { Webhook, WebhookRef } from "../../../src/domain/webhook.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
@@ -263,6 +264,25 @@ export function failingWebhooksContract(backend: StoreBackend): void {
         ]);
         for (const delivery of due) await world.settle(delivery, "delivered");
         expect(await world.records(tenant, id)).toEqual([`DELIVERED ${b}`]);
+      });
+
+      test("is not for the webhook that it is about when it is replayed either", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const asks = { eventTypes: ["postrider.*"] };
+        await world.setUrls(tenant, { url: a, ...asks }, { url: b, ...asks });
+        const [about] = await world.store.webhooks(tenant.key);
+        if (!about) throw new Error("a is registered");
+        const accepted = await world.store.acceptOwnEvent({
+          ...{ tenantKey: tenant.key, type, aboutKey: about.key },
+          payload: ownPayload(type, about, {}),
+        });
+        const [id = ""] = accepted?.eventIds ?? [];
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "failed");
+        await world.startReplay(tenant, "failed");
+        await world.queueAll();
+        expect(await world.records(tenant, id)).toEqual([`PENDING ${b}`]);
+        await world.replayEvent(tenant, id);
+        expect(await world.records(tenant, id)).toEqual([`PENDING ${b}`]);
       });
 
       test("that nobody asks for, or of an account that is gone, or without room, is not stored", async () => {
