@@ -233,6 +233,24 @@ describe("postrider backup", () => {
     });
   });
 
+  test("goes to a folder without the keys of the bucket where the server makes its own", async () => {
+    const { code, err } = await run(["backup", join(folder, "here")], { POSTRIDER_BACKUP_URL: "s3://backups/x" });
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+  });
+
+  test.each(["", "/", "/."])("is the server's also if its place is named in full, with %p at its end", async (end) => {
+    const failed = { kind: "backup", name: null, at: 1, tookMs: 1, bytes: null, error: "no room" };
+    noteBackupsIn(dataDir, JSON.stringify({ latest: failed, latestBackup: failed, verified: {}, made: [] }));
+    const place = join(folder, "named in full");
+    const { code, out } = await run(["backup", place + end, "--verify", "--json"], { POSTRIDER_BACKUP_URL: place });
+    expect(code).toBe(0);
+    const name = basename(JSON.parse(out).backup);
+    expect(parseHistory(readBackupNotesIn(dataDir))).toMatchObject({ latest: { name, error: null } });
+    // A file of its own there is none of those that are listed.
+    await run(["backup", join(place, "own.tar.zst")], { POSTRIDER_BACKUP_URL: place });
+    expect(parseHistory(readBackupNotesIn(dataDir))).toMatchObject({ latest: { name } });
+  });
+
   test("that has only files with names of their own says what is there", async () => {
     const place = join(folder, "named");
     const file = join(place, "relay.tar.zst");

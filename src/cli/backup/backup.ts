@@ -17,6 +17,7 @@ import {
   contentsOf,
   dirFlag,
   interruptible,
+  isUsualPlace,
   pendingIn,
   readBackupConfig,
   readMasterKeysElsewhere,
@@ -49,11 +50,8 @@ names is not in it.`,
     if (config.databaseUrl !== null) throw new StartupError(onPostgres);
     const { dataDir, masterKeyFile } = config;
     const now = clock.now();
-    const { place, name = null } = locate(to, {
-      s3: config.s3,
-      staging: dataDir,
-      leaveFreeBytes: config.minFreeDiskBytes,
-    });
+    const surroundings = { s3: config.s3, staging: dataDir, leaveFreeBytes: config.minFreeDiskBytes };
+    const { place, name } = locate(to, surroundings);
     const file = name ?? backupName(now, config.backupRecipients.length > 0);
     const hasMasterKey = masterKeyFile === null;
     io.standBack();
@@ -107,7 +105,7 @@ names is not in it.`,
           })
         : null;
       io.progress("");
-      if (operands.length === 0 && config.backupUrl !== null) {
+      if (isUsualPlace(to, { place, name }, config, surroundings)) {
         await tellServer(dataDir, { name: file, at: now, tookMs, bytes, faults }).catch((error: unknown) =>
           io.err(`The server does not count this backup: ${messageOf(error)}`),
         );

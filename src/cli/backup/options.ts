@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseIdentities } from "../../backup/encryption.ts";
 import { archivesIn } from "../../backup/folder.ts";
-import { locate } from "../../backup/locate.ts";
+import { locate, type Surroundings } from "../../backup/locate.ts";
 import type { Manifest } from "../../backup/manifest.ts";
 import { asFolder, type Location, type Place, type StoredBackup } from "../../backup/place.ts";
-import { readS3Access, type S3Access } from "../../backup-settings.ts";
+import { isBucketUrl, readS3Access, type S3Access } from "../../backup-settings.ts";
 import { readValues, type SettingValues } from "../../config.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
@@ -51,6 +51,19 @@ export const readBackupConfig = (env: Io["env"], flags: ReadonlyMap<string, stri
 
 /** Where backups go, and are looked for, when no place is given. */
 export const usualPlace = ({ backupUrl }: Pick<BackupConfig, "backupUrl">): string => asFolder(backupUrl ?? ".");
+
+/** Whether a command's `TO` means the folder or prefix in which the server makes its own, whichever way it is written. */
+export function isUsualPlace(
+  to: string,
+  { place, name }: Location,
+  config: Pick<BackupConfig, "backupUrl">,
+  surroundings: Surroundings,
+): boolean {
+  const { backupUrl } = config;
+  // A bucket can be no folder, and what opens the server's may not be in this command's environment.
+  if (backupUrl === null || name !== null || isBucketUrl(to) !== isBucketUrl(backupUrl)) return false;
+  return locate(usualPlace(config), surroundings).place.name === place.name;
+}
 
 /** The master key kept elsewhere, and one that is to take its place; none: the key is in the backup, if anywhere. */
 export function readMasterKeysElsewhere({ masterKeyFile }: Pick<BackupConfig, "masterKeyFile">): Uint8Array[] {
