@@ -99,7 +99,7 @@ function Open({ inbox, onChange }: { inbox: Inbox; onChange(inbox: Inbox): void 
             {shown ? (
               <DeliveryDetail key={shown.id} delivery={shown} keys={keys.data} backTo={path} />
             ) : (
-              <Empty sentence="This delivery is no longer here. The inbox keeps the last 100, until you empty it.">
+              <Empty sentence="This delivery is no longer here. The inbox keeps the last 100, until you empty it or retention removes them.">
                 <a href={path}>Back to the inbox</a>
               </Empty>
             )}
