@@ -23,6 +23,9 @@ type NoAttemptCause = (typeof noAttemptCauses)[number];
 
 export type FailureCode = "http_status" | NoResponseCause | NoAttemptCause;
 
+/** The statuses that an answer may have: receivers also send some that no standard knows, such as 999. */
+export const statusRange = { lowest: 100, highest: 999 } as const;
+
 /** Every code and its meaning, in the words of the interface's document. A code never changes once it has been answered. */
 export const failureCodes: Readonly<Record<FailureCode, string>> = {
   http_status: "the receiver responded with the status in `statusCode`",

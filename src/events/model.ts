@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { deliveryStates } from "../domain/delivery.ts";
 import { maxEventTypeLength } from "../domain/event-types.ts";
-import { type FailureCode, failureCodes } from "../domain/failure.ts";
+import { type FailureCode, failureCodes, statusRange } from "../domain/failure.ts";
 import { maxOrderingKeyLength } from "../domain/order.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
@@ -183,7 +183,7 @@ const listEntries = {
   code: v.optional(codeFilter),
   status: v.optional(
     v.pipe(
-      queryInteger(100, 599),
+      queryInteger(statusRange.lowest, statusRange.highest),
       v.description("`statusCode` of the records: the response status of the latest attempt, if it failed."),
     ),
   ),

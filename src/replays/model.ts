@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { statusRange } from "../domain/failure.ts";
 import type { ListedReplay, Replay, ReplayFilter, ReplayPreview } from "../domain/replay.ts";
 import { codeFilter, inOrder, isoTime, typeFilter } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
@@ -35,8 +36,8 @@ const filterFields = {
     v.pipe(
       v.number("must be a whole number"),
       v.integer("must be a whole number"),
-      v.minValue(100, "must be at least 100"),
-      v.maxValue(599, "must be at most 599"),
+      v.minValue(statusRange.lowest, `must be at least ${statusRange.lowest}`),
+      v.maxValue(statusRange.highest, `must be at most ${statusRange.highest}`),
       v.description("`statusCode` of the records: the response status of the latest attempt, if it failed."),
     ),
   ),

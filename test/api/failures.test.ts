@@ -23,6 +23,8 @@ interface World {
   eventIds: string[];
   /** Its webhook refuses 103 events, each in another way. */
   noisy: TestAccount;
+  /** Its webhook answers its only event with a status that no standard knows. */
+  odd: TestAccount;
   /** It has no webhook, and one event. */
   alone: TestAccount;
   aloneId: string;
@@ -54,7 +56,10 @@ beforeAll(async () => {
     () => noisy.get("/v1/events/state/FAILED?size=1"),
     ({ body }) => body.total === 103,
   );
-  world = { server: server(), tenant, good, bad, eventIds, noisy, alone, aloneId };
+  const odd = await server().account();
+  await register(odd, hooks.hook(999).url);
+  await settled(odd, await ingestOne(odd, { n: 1 }));
+  world = { server: server(), tenant, good, bad, eventIds, noisy, odd, alone, aloneId };
 });
 
 const others = { waiting: 0, failed: 0 };
@@ -139,6 +144,19 @@ scenarios("GET /v1/failures", () => world, {
       ]);
       const { body: list } = await noisy.get("/v1/events?code=http_status&status=422&size=1");
       expect(list.total).toBe(103);
+    },
+  },
+  "of a status that no standard knows, by which lists and replays select it": {
+    section: "rules 15",
+    request: ({ odd }) => odd.get("/v1/failures"),
+    status: 200,
+    async then({ odd }, { body }) {
+      expect(body.groups).toMatchObject([{ errorCode: "http_status", statusCode: 999, failed: 1 }]);
+      const list = await odd.get("/v1/events?code=http_status&status=999");
+      const filter = { code: "http_status", status: 999 };
+      const preview = await odd.post("/v1/events/replays/preview", { kind: "failed", ...filter });
+      const replay = await odd.post("/v1/events/replays/failed", { replayGroupId: "g", ...filter });
+      expect([list.body.total, preview.body, replay.status]).toEqual([1, { selected: 1 }, 202]);
     },
   },
   "what found no webhook goes on while there is none": {

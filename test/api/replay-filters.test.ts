@@ -133,6 +133,7 @@ const malformed: Record<string, Record<string, unknown>> = {
   "a type that is too long": { type: "x".repeat(201) },
   "a code that there is not": { code: "oops" },
   "a status that is none": { status: 99 },
+  "a status of four digits": { status: 1000 },
   "a status that is no number": { status: "404" },
   "a from that is no time": { from: "yesterday" },
   "a from after to": { from: "2026-01-02", to: "2026-01-01" },

@@ -124,7 +124,7 @@ describe.skipIf(noBrowser !== null)("the filters of the list of events", () => {
     await choose(page, "Reason", "Another HTTP status …");
     await page.getByLabel("HTTP status", { exact: true }).fill("4040");
     await page.getByRole("button", { name: "Show", exact: true }).click();
-    await see(page.getByText("Enter a status from 100 to 599."));
+    await see(page.getByText("Enter a status from 100 to 999."));
     await browser.inspect(page, "events-status-wrong");
     await page.getByLabel("HTTP status", { exact: true }).fill("418");
     await page.getByRole("button", { name: "Show", exact: true }).click();

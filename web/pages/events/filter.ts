@@ -97,7 +97,7 @@ export function droppedOf(query: Readonly<Record<string, string>>): string[] {
   return Object.entries(query).flatMap(([name, value]) => (isDropped(name, value) ? [`${name}=${value}`] : []));
 }
 
-export const isStatus = (text: string): boolean => /^[1-5]\d\d$/.test(text);
+export const isStatus = (text: string): boolean => /^[1-9]\d\d$/.test(text);
 
 /** The page's URL for a filter. */
 export function urlOf(filter: Partial<Filter>): string {

@@ -146,7 +146,7 @@ function Fields({ filter, webhooks, seen, onChoose }: Omit<FiltersProps, "onTypi
         <TypedChoice
           label="HTTP status"
           placeholder="503"
-          judge={(text) => (isStatus(text) ? null : "Enter a status from 100 to 599.")}
+          judge={(text) => (isStatus(text) ? null : "Enter a status from 100 to 999.")}
           onApply={(text) => apply(toReason(text))}
         />
       )}

@@ -31,6 +31,7 @@ describe("the filter of the list", () => {
     ["/events?code=timeout", { code: "timeout" }],
     ["/events?state=failed&replay=rpl_1", { state: "failed", replay: "rpl_1" }],
     ["/events?status=404&q=ada%40example.com", { status: "404", q: "ada@example.com" }],
+    ["/events?status=999", { status: "999" }],
     [`/events?from=${encodeURIComponent(morning)}`, { span: "custom", from: morning }],
     [`/events?page=3&until=${encodeURIComponent(noon)}`, { page: 3, until: noon }],
   ])("stands in the URL as %s and is read from it again", (url, filter) => {
