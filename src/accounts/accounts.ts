@@ -127,20 +127,26 @@ export function createAccounts(deps: AccountDeps): Accounts {
   const headerVault = createHeaderVault(vault);
   const loginEmails = createLoginEmails({ store, clock, log });
 
-  /** Validates the whole request before anything is stored. */
-  async function check(request: OperatorCreateRequest): Promise<CheckedRequest> {
+  /** Validates the whole request by itself, before anything is stored. */
+  async function check(request: OperatorCreateRequest): Promise<readonly CheckedWebhook[]> {
     const { tier, name, email, password, webhooks } = request;
     if (tier !== "free") {
       if (name === undefined) throw requiredOnPaidTiers("name");
       if (email === undefined) throw requiredOnPaidTiers("email");
     }
     if (password !== undefined) checkPassword(password);
-    const checked = await checkWebhooks(webhooks, {
+    return checkWebhooks(webhooks, {
       ...{ policy, field: "webhooks", limit: plans[tier].webhooks },
       webhookConcurrency: settings.webhookConcurrency,
     });
-    const loser = tier !== "free" && email !== undefined ? await loginEmails.refuseTaken(email) : null;
-    return { webhooks: checked, loser };
+  }
+
+  /** The account that loses its address to a new one. @throws invalid `email_taken` */
+  async function loserTo(
+    { tier, email }: OperatorCreateRequest,
+    count: () => Promise<void> = async () => {},
+  ): Promise<Tenant | null> {
+    return tier !== "free" && email !== undefined ? loginEmails.refuseTaken(email, count) : null;
   }
 
   /** @param origin `isVerifiedFirst`: the tier is in force only after a card was verified */
@@ -195,7 +201,12 @@ export function createAccounts(deps: AccountDeps): Accounts {
   /** The same address in another case is still the account's own; the store decides whether it is a login. */
   async function refuseTakenEmail(tenant: Tenant, email: string): Promise<Tenant | null> {
     const isOther = email.toLowerCase() !== tenant.email.toLowerCase();
-    return isOther ? loginEmails.refuseTaken(email) : null;
+    return isOther ? loginEmails.refuseTaken(email, () => countEmailChange(tenant)) : null;
+  }
+
+  async function countEmailChange({ id }: Tenant): Promise<void> {
+    const turn = await limits.take([{ limit: emailChanges, key: id }]);
+    if (!turn.ok) throw tooManyEmailChanges(turn.retryAfterSeconds);
   }
 
   function announceStanding(tenant: Tenant, event: string): Tenant {
@@ -224,7 +235,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     if (tenant.tier === "free") {
       if (email === undefined) throw requiredFromFree("email");
       if (password === undefined) throw requiredFromFree("password");
-      loser = await loginEmails.refuseTaken(email);
+      loser = await loginEmails.refuseTaken(email, () => refuseTooManyUpgrades(limits.take, tenant));
       credentials = { email, password };
     }
     if (refusal) throw refusal;
@@ -252,15 +263,21 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
     async signUp(request, address) {
       if (request.tier !== "free" && request.password === undefined) throw requiredOnPaidTiers("password");
-      const checked = await check(request);
+      const webhooks = await check(request);
+      // Before the store is asked: a server that is closed to strangers does not tell them who has an account.
       if (settings.signup === "closed") throw signUpClosed();
+      const loser = await loserTo(request, () => refuseTooManyAccounts(limits.take, address));
       if (request.tier !== "free" && !payments) throw paymentsUnavailable();
       // Counted now: concurrent requests all passed the first check before their bodies were read.
       await refuseTooManyAccounts(limits.take, address);
+      const checked = { webhooks, loser };
       return create(request, checked, { origin: byAccount(address), isVerifiedFirst: request.tier !== "free" });
     },
 
-    createForOperator: async (request, origin) => create(request, await check(request), { origin }),
+    async createForOperator(request, origin) {
+      const webhooks = await check(request);
+      return create(request, { webhooks, loser: await loserTo(request) }, { origin });
+    },
 
     async upgrade(tenant, request, address) {
       const asked = JSON.stringify([request.tier, request.email, request.password]);
@@ -305,8 +322,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
     async changeEmail(tenant, email, origin) {
       const loser = await refuseTakenEmail(tenant, email);
-      const turn = await limits.take([{ limit: emailChanges, key: tenant.id }]);
-      if (!turn.ok) throw tooManyEmailChanges(turn.retryAfterSeconds);
+      await countEmailChange(tenant);
       const act = { ...origin, action: "email.changed" } as const;
       const changed = await store.changeEmail(tenant.key, email, act);
       loginEmails.noteLoss(loser);

@@ -18,16 +18,21 @@ export interface LoginEmailDeps {
  */
 export function createLoginEmails({ store, clock, log }: LoginEmailDeps) {
   return {
-    /** @returns the account that loses the address to whoever asks for it now @throws invalid `email_taken` */
-    async refuseTaken(email: string): Promise<Tenant | null> {
+    /**
+     * @param count called before it says that an address is taken, and may refuse to: whoever asks has learnt of an account
+     * @returns the account that loses the address to whoever asks for it now
+     * @throws invalid `email_taken`
+     */
+    async refuseTaken(email: string, count: () => Promise<void>): Promise<Tenant | null> {
       const holder = await store.findTenantByLoginEmail(email.toLowerCase());
       if (holder === null) return null;
       const accountKey = await store.billingAccountOf(holder.key);
       const books = accountKey === null ? null : await store.books(accountKey);
       const verifiedAt = books?.account.verifiedAt ?? null;
       const askedAt = books?.verification?.createdAt ?? null;
-      if (!losesLogin({ ...holder, verifiedAt, askedAt }, clock.now())) throw emailTaken();
-      return holder;
+      if (losesLogin({ ...holder, verifiedAt, askedAt }, clock.now())) return holder;
+      await count();
+      throw emailTaken();
     },
 
     /** To be called once the address is another account's. */

@@ -26,6 +26,11 @@ interface World {
   server: TestApp;
 }
 
+const paid = (email: string) => ({ tier: "pro", name: "Ada", email, password: goodPassword });
+
+const paidAccount = (server: TestApp, email: string): Promise<Answer> =>
+  server.request("POST", "/operator/tenants", { token: server.operatorToken, body: paid(email) });
+
 const publicUrl = { POSTRIDER_PUBLIC_URL: "https://relay.example.com" };
 
 describe("local mode", () => {
@@ -115,6 +120,19 @@ describe("public mode", () => {
         clock.travel(Number(headers.get("Retry-After")) * 1000);
         expect((await again()).status).toBe(201);
       },
+    },
+    "an answer that an e-mail is taken counts like an account: nobody can go through a list of them": {
+      section: "rules 4",
+      given: async () => {
+        await paidAccount(server(), "taken@example.com");
+        const ask = (n: number) => from(`192.0.2.${n % 2}`, "POST", "/v1/tenants", paid("taken@example.com"));
+        expect(new Set(await all(120, ask))).toEqual(new Set([400]));
+      },
+      request: () => from("192.0.2.1", "POST", "/v1/tenants", paid("TAKEN@example.com")),
+      status: 429,
+      exact: true,
+      body: error("too_many_accounts"),
+      then: async () => expect((await from("192.0.2.2", "POST", "/v1/tenants")).status).toBe(201),
     },
     "an http webhook is refused, on loopback too": {
       section: "rules 1",
@@ -233,7 +251,15 @@ describe("closed sign-up", () => {
     },
     "for a paid tier, too": {
       section: "rules 1",
-      request: () => create({ tier: "pro", name: "Ada", email: "ada@example.com", password: goodPassword }),
+      request: () => create(paid("ada@example.com")),
+      status: 403,
+      exact: true,
+      body: error("signup_closed"),
+    },
+    "whether or not its e-mail is taken: who has an account is told to nobody": {
+      section: "rules 4",
+      given: () => paidAccount(server(), "taken@example.com"),
+      request: () => create(paid("taken@example.com")),
       status: 403,
       exact: true,
       body: error("signup_closed"),

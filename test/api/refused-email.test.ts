@@ -129,6 +129,15 @@ test("429 for the eleventh change within the hour: each has the processor make a
   expect((await customer.post("/v1/tenants/payment-method")).status).toBe(200);
 });
 
+test("an e-mail that is taken counts like a change: nobody can go through a list of them", async () => {
+  const holder = await signUp(server());
+  const customer = await signUp(server());
+  const ask = () => customer.post("/v1/tenants/payment-method", withEmail(holder.email));
+  for (let n = 0; n < 10; n += 1) expect((await ask()).body.code).toBe("email_taken");
+  const { status, body } = await ask();
+  expect([status, body.code]).toEqual([429, "too_many_email_changes"]);
+});
+
 test("Paystack's refusal is understood, and the log has no address", async () => {
   await using world = await startPaystackWorld();
   const customer = await signUp(world.server, { email: refusedEmail });

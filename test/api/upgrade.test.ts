@@ -102,6 +102,14 @@ scenarios<World>("POST /v1/tenants/upgrade", world, {
   ),
 });
 
+test("at most ten times a minute an account is told that an e-mail is taken (rules, section 4)", async () => {
+  const account = await server().account();
+  const ask = () => account.post("/v1/tenants/upgrade", { ...target, email: "taken@example.com" });
+  for (let n = 0; n < 10; n += 1) expect((await ask()).body.code).toBe("email_taken");
+  const { status, body } = await ask();
+  expect([status, body.code]).toEqual([429, "too_many_upgrades"]);
+});
+
 /** What is sent is judged, whether it is needed or not. */
 scenarios<World>("POST /v1/tenants/upgrade of a paid account", world, {
   "with a weak password": refusal(
