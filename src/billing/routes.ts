@@ -103,7 +103,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
             "no_paid_plan",
           ),
           429: failure(
-            "The e-mail address was changed too often.",
+            "The e-mail address was changed too often; one that is taken counts, too.",
             "too_many_email_changes",
             "An account may change its e-mail address at most 10 times an hour; retry after the number of seconds in Retry-After.",
           ),

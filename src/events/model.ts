@@ -329,14 +329,16 @@ export const recordBody = v.pipe(
     orderingKey: v.optional(
       v.pipe(
         v.string(),
-        v.description("The `ordering_key` that was submitted; absent if there was none, and with `payload=false`."),
+        v.description(
+          "The `ordering_key` that was submitted; absent if there was none, and with `payload=false` and `payload=start`.",
+        ),
       ),
     ),
     payloadStart: v.optional(
       v.pipe(
         v.nullable(v.string()),
         v.description(
-          `Only with \`payload=start\`: its first ${payloadStart.bytes} bytes as text; null if it has more than ${payloadStart.ofAtMost}.`,
+          `Only with \`payload=start\`: its first ${payloadStart.bytes} bytes as text; null if it has more than ${payloadStart.ofAtMost}, and when \`originalPayload\` would be null without it.`,
         ),
       ),
     ),
@@ -388,13 +390,15 @@ export const pageBody = v.pipe(
     total: v.pipe(
       v.number(),
       v.integer(),
-      v.description("Number of matching records; with a filter, counted up to 10,000."),
+      v.description(
+        "Number of matching records: with any filter but the state counted up to 10,000, with `q` those found so far.",
+      ),
     ),
     totalIsExact: v.optional(
       v.pipe(
         v.boolean(),
         v.description(
-          "Only with `webhook`, `type`, `code`, `status`, `replay`, `from` or `to`: false if more than 10,000 records match.",
+          "Only with `webhook`, `type`, `code`, `status`, `replay`, `from`, `to` or `q`: false if more than 10,000 records match, or if the search has not come to its end.",
         ),
       ),
     ),

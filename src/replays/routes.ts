@@ -3,7 +3,7 @@ import { rateLimited } from "../domain/errors.ts";
 import type { Replay } from "../domain/replay.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
-import { invalidRequest } from "../http/error-models.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import { listReply } from "../http/list-reply.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { Limit, Limits } from "../store/limits.ts";
@@ -22,6 +22,8 @@ const singles: Limit = { name: "single replays", most: 600, windowMs: 60_000, ke
 /** A label is kept with its replay, however long it is: 600 labels of 60 KB a minute would be 50 GB a day. */
 const labelBytesOfOne = 1024;
 
+const tooManySingles = `An account may replay ${singles.most} single events a minute; use a bulk replay, or retry after the number of seconds in Retry-After.`;
+
 const tag = "Replays";
 
 const narrowing =
@@ -35,11 +37,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
   async function takeSingle({ id }: Tenant): Promise<void> {
     const turn = await limits.take([{ limit: singles, key: id }]);
     if (turn.ok) return;
-    throw rateLimited(
-      `An account may replay ${singles.most} single events a minute; use a bulk replay, or retry after the number of seconds in Retry-After.`,
-      "too_many_single_replays",
-      turn.retryAfterSeconds,
-    );
+    throw rateLimited(tooManySingles, "too_many_single_replays", turn.retryAfterSeconds);
   }
 
   /**
@@ -66,7 +64,10 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         body: m.singleBody,
         bodyExample: { eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e", replayGroupId: "after-the-outage" },
         limit: ({ tenant }) => takeSingle(tenant),
-        responses: m.singleResponses,
+        responses: {
+          ...m.singleResponses,
+          429: failure("The account has replayed too many single events.", "too_many_single_replays", tooManySingles),
+        },
       },
       async ({ tenant, body, address }) => {
         await takeLabel(tenant, body.replayGroupId);

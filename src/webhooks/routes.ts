@@ -58,6 +58,14 @@ const mostReadings = 5;
 
 const tag = "Webhooks";
 
+const tooManyTests = `An account may send ${tests.most} webhook tests a minute; retry after the number of seconds in Retry-After.`;
+const tooManyChanges = `An account may change its webhooks ${changes.most} times a minute; retry after the number of seconds in Retry-After.`;
+const tooManyChangesAnswer = failure(
+  "The account has changed its webhooks too often.",
+  "too_many_webhook_changes",
+  tooManyChanges,
+);
+
 const noSuchWebhook = "The webhook does not exist; GET /v1/tenants/webhooks lists them.";
 
 export function webhookRoutes({
@@ -93,6 +101,7 @@ export function webhookRoutes({
             example: m.webhookListExample,
             headers: tagHeader,
           },
+          400: invalidRequest('expand must be "true" or "false".'),
         },
       },
       async ({ tenant, query: { expand } }) => {
@@ -148,6 +157,7 @@ export function webhookRoutes({
             "webhooks_changed",
             "The webhooks have changed since they were read; read them again, and repeat the change.",
           ),
+          429: tooManyChangesAnswer,
         },
       },
       async ({ tenant, body, address, headers }) => {
@@ -190,6 +200,7 @@ export function webhookRoutes({
             example: m.webhookSettingsExample,
           },
           404: failure("The webhook does not exist.", "webhook_not_found", noSuchWebhook),
+          429: tooManyChangesAnswer,
         },
       },
       async ({ tenant, params, address }) => {
@@ -224,11 +235,7 @@ export function webhookRoutes({
         async limit({ tenant }) {
           const turn = await limits.take([{ limit: tests, key: tenant.id }]);
           if (turn.ok) return;
-          throw rateLimited(
-            `An account may send ${tests.most} webhook tests a minute; retry after the number of seconds in Retry-After.`,
-            "too_many_tests",
-            turn.retryAfterSeconds,
-          );
+          throw rateLimited(tooManyTests, "too_many_tests", turn.retryAfterSeconds);
         },
         responses: {
           200: {
@@ -248,6 +255,7 @@ export function webhookRoutes({
             "The operator of this server has suspended the account; ask them to resume it.",
           ),
           404: failure("The webhook does not exist.", "webhook_not_found", noSuchWebhook),
+          429: failure("The account has sent too many webhook tests.", "too_many_tests", tooManyTests),
           503: failure(
             "The operator has paused deliveries.",
             "deliveries_paused",
@@ -308,9 +316,5 @@ const isNothing = (body: Uint8Array): boolean =>
 
 function refuseTooMany(turn: Turn): void {
   if (turn.ok) return;
-  throw rateLimited(
-    `An account may change its webhooks ${changes.most} times a minute; retry after the number of seconds in Retry-After.`,
-    "too_many_webhook_changes",
-    turn.retryAfterSeconds,
-  );
+  throw rateLimited(tooManyChanges, "too_many_webhook_changes", turn.retryAfterSeconds);
 }

@@ -24,12 +24,11 @@ export function responsesOf(endpoint: ErasedEndpoint): Record<string, Documented
 }
 
 function commonStatuses(endpoint: ErasedEndpoint): CommonStatus[] {
-  const { access, body, limit } = endpoint;
+  const { access, body } = endpoint;
   return [
     ...(isChecked(endpoint) ? ([400] as const) : []),
     ...(access === "none" ? [] : ([401] as const)),
     ...(body === undefined ? [] : ([413, 415] as const)),
-    ...(limit === undefined ? [] : ([429] as const)),
     500,
     503,
   ];
@@ -77,7 +76,7 @@ const errorHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> =
   503: retryAfter,
 };
 
-type CommonStatus = 400 | 401 | 413 | 415 | 429 | 500 | 503;
+type CommonStatus = 400 | 401 | 413 | 415 | 500 | 503;
 
 const failed = (description: string, code: string, message: string) => ({ description, example: { message, code } });
 
@@ -105,11 +104,6 @@ const common: Readonly<Record<Exclude<CommonStatus, 413>, ResponseDescription>> 
     "The Content-Type is not JSON, or the body has a Content-Encoding.",
     "unsupported_media_type",
     "Content-Type must be application/json.",
-  ),
-  429: failed(
-    "Too many requests.",
-    "rate_limited",
-    "Too many requests; retry after the number of seconds in Retry-After.",
   ),
   500: failed(
     "The server failed; the operator's log says why.",
