@@ -5,7 +5,7 @@ import type { NewLogin } from "../domain/books.ts";
 import { DomainError, invalidField, isUnavailable, notFound, rateLimited } from "../domain/errors.ts";
 import type { OwnLimits } from "../domain/limits.ts";
 import { plans } from "../domain/plans.ts";
-import { paymentsUnavailable, refusalOfUpgrade } from "../domain/standing.ts";
+import { accountGone, paymentsUnavailable, refusalOfUpgrade } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -222,7 +222,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     address: string,
   ): Promise<Upgraded> {
     const tenant = await store.findTenant(tenantId);
-    if (tenant === null) throw notFound("The tenant does not exist.", "tenant_not_found");
+    if (tenant === null) throw accountGone();
     // Checked even when not needed: a client that sends a password believes that it was set.
     if (password !== undefined) checkPassword(password);
     let credentials: { email: string; password: string } | null = null;

@@ -229,6 +229,14 @@ describe("with a saved card", () => {
   });
 });
 
+test("an account that is deleted before its turn has come is not 404: its session has ended (rules, section 4)", async () => {
+  const customer = await signUpFree(server());
+  const upgrades = [1, 2, 3].map(() => customer.upgrade({ tier: "pro", ...newLogin() }));
+  const [removed, ...answers] = await Promise.all([customer.delete("/v1/tenants"), ...upgrades]);
+  expect(removed.status).toBe(204);
+  expect(answers.map(({ status }) => status)).not.toContain(404);
+});
+
 describe("without a card", () => {
   test("the target is named, the old plan's limits stay, and ingestion goes on until the card is verified", async () => {
     const customer = await signUpFree(server());
