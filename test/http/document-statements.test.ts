@@ -37,6 +37,20 @@ test("every error that the document shows has a code that is answered", () => {
   expect(shown.filter((code) => !refusalCodes.includes(code))).toEqual([]);
 });
 
+test("what the operator may not do who views an account is said once for all endpoints", async () => {
+  const { request, operatorToken } = server;
+  const { body: view } = await request("POST", `/operator/tenants/${account.id}/view`, { token: operatorToken });
+  for (const [method, path] of [
+    ["DELETE", "/v1/tenants"],
+    ["GET", "/v1/tenants/api-keys"],
+    ["GET", "/v1/tenants/signing-secret"],
+  ] as const) {
+    const { status, body } = await request(method, path, { token: view.token });
+    expect([path, status]).toEqual([path, 403]);
+    expect(document.info.description).toContain(`\`${body.code}\``);
+  }
+});
+
 describe("a list of records", () => {
   const given = {
     ...{ page: "0", size: "20", webhook: "wh_1", type: "order.paid", q: "order", code: "timeout", status: "503" },
