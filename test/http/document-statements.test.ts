@@ -37,6 +37,15 @@ test("every error that the document shows has a code that is answered", () => {
   expect(shown.filter((code) => !refusalCodes.includes(code))).toEqual([]);
 });
 
+test("what a character is, which JSON Schema counts otherwise, is said once for all limits", async () => {
+  const name = (emojis: number) => server.request("POST", "/v1/tenants", { body: { name: "😀".repeat(emojis) } });
+  expect([(await name(100)).status, (await name(101)).status]).toEqual([201, 400]);
+  const password = (emojis: number) =>
+    server.request("POST", "/v1/tenants", { body: { password: `Aa1@${"😀".repeat(emojis)}` } });
+  expect([(await password(4)).status, (await password(3)).status]).toEqual([201, 400]);
+  expect(document.info.description).toMatch(/UTF-16 units.*eight characters of a password/);
+});
+
 test("what the operator may not do who views an account is said once for all endpoints", async () => {
   const { request, operatorToken } = server;
   const { body: view } = await request("POST", `/operator/tenants/${account.id}/view`, { token: operatorToken });

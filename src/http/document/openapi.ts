@@ -20,6 +20,7 @@ const documentation = {
       "An unknown path returns 404 with the code `unknown_path`; a method that the path does not support returns 405 with `Allow`. A server in local mode returns 403 with the code `local_mode` for every request that does not come from its own machine.",
       "An invalid `Host` returns 400 with the code `invalid_host`; `CONNECT` and a raw backslash or `#` in the request target return 400 with the code `invalid_target`. A request other than GET, HEAD or OPTIONS that a browser sends from another origin (`Origin`, `Sec-Fetch-Site`) returns 403 with the code `cross_site`.",
       "A session with which the operator views an account reads it and no more: every other request, and one for the API keys or the signing secret, returns 403 with the code `read_only_session`.",
+      "A `maxLength` counts UTF-16 units, as JavaScript and Java do: an emoji is two. Among the eight characters of a password it is one.",
       'When a single field causes a 400, `Error-Field` names it as the message does (`webhooks[2].webhook_url`) and `Error-Rule` has the rule that follows (`must start with "https://"`), so that a form can show the rule under its own label.',
       "Every response of an endpoint carries `Request-Id`, which identifies the request in the operator's log; quote it when you report a problem. A client's own `X-Request-Id` is logged with it but not sent back.",
     ].join("\n\n"),
