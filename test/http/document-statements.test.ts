@@ -37,6 +37,19 @@ test("every error that the document shows has a code that is answered", () => {
   expect(shown.filter((code) => !refusalCodes.includes(code))).toEqual([]);
 });
 
+test("every time in an answer is one to generated clients, too", () => {
+  const times = Object.entries(document.components.schemas).flatMap(([schema, { properties = {} }]) =>
+    Object.entries(properties as Record<string, { format?: string; anyOf?: { format?: string }[] }>).flatMap(
+      ([field, { format, anyOf }]) =>
+        /(?:_at|_since|_used|_until|At|To|Timestamp)$/.test(field)
+          ? [[`${schema}.${field}`, format ?? anyOf?.[0]?.format]]
+          : [],
+    ),
+  );
+  expect(times.length).toBeGreaterThan(20);
+  expect(times.filter(([, format]) => format !== "date-time")).toEqual([]);
+});
+
 test("what a character is, which JSON Schema counts otherwise, is said once for all limits", async () => {
   const name = (emojis: number) => server.request("POST", "/v1/tenants", { body: { name: "😀".repeat(emojis) } });
   expect([(await name(100)).status, (await name(101)).status]).toEqual([201, 400]);

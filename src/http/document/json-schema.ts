@@ -63,7 +63,7 @@ function tidy({ required = [], propertyNames, ...schema }: JsonSchema): JsonSche
  * own words, with messages that JSON Schema has no place for.
  */
 const forms: readonly [names: RegExp, form: JsonSchema][] = [
-  [/(?:^at|At|_at|_used|_until|Timestamp)$/, { format: "date-time" }],
+  [/(?:^at|At|_at|_since|_used|_until|Timestamp|^searchedTo)$/, { format: "date-time" }],
   [/^(?:from|to|startTime|endTime)$/, { pattern: isoTimeForm }],
   [/^email$/, { format: "email" }],
   [/^(?:url|payment_url|baseUrl)$/, { format: "uri" }],
