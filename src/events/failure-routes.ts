@@ -3,6 +3,7 @@ import { type DeliveredTypes, goesOn } from "../domain/failure-groups.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
+import { firstMs } from "../lib/iso-time.ts";
 import type { UnlistedGroup } from "../store/failures.ts";
 import type { Store, WebhookHealth } from "../store/store.ts";
 import { healthLimits } from "../store/webhook-health.ts";
@@ -64,7 +65,7 @@ function deliveredTo({ webhook }: UnlistedGroup, health: readonly WebhookHealth[
 
 function rangeOf(given: Pick<m.FailuresQuery, "from" | "to">, now: number) {
   const to = given.to ?? Math.max(now, given.from ?? now);
-  const from = given.from ?? to - dayMs;
+  const from = given.from ?? Math.max(to - dayMs, firstMs);
   if (to - from > maxDays * dayMs)
     throw invalidField("from", `must be at most ${maxDays} days before to`, "range_too_long");
   return { from, to };

@@ -6,7 +6,7 @@ import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { listReply, writeJson } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
-import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
+import { firstMs, formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { keptAttempts } from "../store/deliveries.ts";
 import type { StatSums } from "../store/stats.ts";
 import type { PreviewedDelivery, Store } from "../store/store.ts";
@@ -218,7 +218,7 @@ const withoutAccepted = ({ accepted: _, ...sums }: StatSums) => sums;
 function statRange({ bucket, ...given }: Omit<m.StatsQuery, "webhook">, now: number) {
   const defaultSpan = (defaultBuckets - 1) * bucket;
   const to = given.to ?? Math.max(now, given.from ?? now);
-  const from = given.from ?? to - defaultSpan;
+  const from = given.from ?? Math.max(to - defaultSpan, firstMs);
   const buckets = Math.floor(to / bucket) - Math.floor(from / bucket) + 1;
   if (buckets > maxBuckets) {
     throw invalidField(

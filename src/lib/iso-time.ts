@@ -50,7 +50,8 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-const firstMs = Date.parse("0000-01-01T00:00:00.000Z");
+/** The first of the times that `parseIso` takes and that are written in its form. */
+export const firstMs = Date.parse("0000-01-01T00:00:00.000Z");
 const lastMs = Date.parse("9999-12-31T23:59:59.999Z");
 
 const isoPattern =

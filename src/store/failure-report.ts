@@ -1,7 +1,7 @@
 import type { FailureCode } from "../domain/failure.ts";
-import { noWebhookKey, noWebhookKind, othersKey } from "../domain/failure-groups.ts";
+import { hourMs, noWebhookKey, noWebhookKind, othersKey } from "../domain/failure-groups.ts";
 import { encodeEventId, ingestedAtMs } from "../lib/id.ts";
-import { hourOf, seqsInHour } from "./failure-key.ts";
+import { seqsInHour } from "./failure-key.ts";
 import type { FailureGroup, FailureReport, UnlistedGroup } from "./failures.ts";
 
 /** Groups shown in a report, largest first. The others are only counted. */
@@ -48,11 +48,9 @@ export interface HourRange {
 }
 
 export const hoursOf = ({ from, to }: { readonly from: number; readonly to: number }): HourRange => ({
-  fromHour: hourOf(from * seqsInMs),
-  toHour: hourOf(to * seqsInMs),
+  fromHour: Math.floor(from / hourMs),
+  toHour: Math.floor(to / hourMs),
 });
-
-const seqsInMs = seqsInHour / 3_600_000;
 
 export const seqsOf = ({ fromHour, toHour }: HourRange): { fromSeq: number; toSeq: number } => ({
   fromSeq: fromHour * seqsInHour,
@@ -80,10 +78,9 @@ export async function reportFailures(reads: FailureReads, hours: HourRange): Pro
     shown.flatMap(([, one]) => [...samplesOf(one), ...typesOf(one).map(({ eventSeq }) => eventSeq)]),
   );
   const events = new Map((await reads.events([...wanted])).map((event) => [event.seq, event]));
-  const { fromSeq, toSeq } = seqsOf(hours);
   return {
-    from: ingestedAtMs(fromSeq),
-    to: ingestedAtMs(toSeq),
+    from: hours.fromHour * hourMs,
+    to: (hours.toHour + 1) * hourMs - 1,
     groups: shown.map(([group, places]) => toGroup(group, places, events)),
     unlisted: unlisted.map(([group, places]) => toUnlisted(group, places)),
     total: groups.length,

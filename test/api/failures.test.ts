@@ -128,6 +128,18 @@ scenarios("GET /v1/failures", () => world, {
       others,
     },
   },
+  "of the last hours that there are, and of the first, in times that can be sent back": {
+    section: "rules 2",
+    request: ({ tenant }) => tenant.get("/v1/failures?from=9999-12-31&to=9999-12-31"),
+    status: 200,
+    body: { from: "9999-12-31T00:00:00.000Z", to: "9999-12-31T23:59:59.999Z", groups: [] },
+    async then({ tenant }) {
+      const { body: first } = await tenant.get("/v1/failures?to=0000-01-01");
+      expect([first.from, first.to]).toEqual(["0000-01-01T00:00:00.000Z", "0000-01-01T23:59:59.999Z"]);
+      const { body: stats } = await tenant.get("/v1/stats?to=0000-01-01T00:00:00Z");
+      expect(stats.buckets.map(({ at }: { at: string }) => at)).toEqual(["0000-01-01T00:00:00.000Z"]);
+    },
+  },
   "the smaller groups as one sum for each webhook, code and status": {
     section: "rules 15",
     request: ({ noisy }) => noisy.get("/v1/failures"),
