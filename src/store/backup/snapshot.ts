@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { standingOf } from "../sqlite/migrations.ts";
 import { refuseMoved } from "../sqlite/move-mark.ts";
-import { damageInWords, databaseFile, orInWords } from "../sqlite/open.ts";
+import { databaseFile, inWords, orInWords } from "../sqlite/open.ts";
 import { applyPragma, leaveLogAlone, usesLog, waitForLocks } from "../sqlite/pragma.ts";
 import { realPath } from "../sqlite/written-by.ts";
 import { type Books, readBooks } from "./books.ts";
@@ -97,7 +97,7 @@ export function openSnapshot(dataDir: string): Snapshot {
     };
   } catch (error) {
     close();
-    throw damageInWords(path, error);
+    throw inWords(path, error);
   }
 }
 

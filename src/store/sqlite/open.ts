@@ -6,7 +6,7 @@ import { isDiskFull } from "../../lib/disk-full.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { StorageSizes } from "../opened.ts";
-import { isDamage } from "./damage.ts";
+import { isDamage, sqliteCodeOf } from "./damage.ts";
 import { hasCopiedInVain } from "./log-remains.ts";
 import { clearLogTail } from "./log-tail.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
@@ -102,7 +102,7 @@ export function openDatabase({
     closeSync(openSync(path, "a", 0o600));
     client = new Database(path, { create: true, readwrite: true, strict: true });
   } catch (error) {
-    if (isDiskFull(error)) throw fullDisk(path);
+    if (isDiskFull(error)) throw fullDisk(path, noneLost);
     throw new StartupError(
       `The database ${path} cannot be opened (${messageOf(error)}). ` +
         "Try: check that the folder exists and belongs to this user, or set POSTRIDER_DATA_DIR to another one.",
@@ -140,7 +140,7 @@ export function openDatabase({
     }
   } catch (error) {
     client.close(true);
-    throw isDiskFull(error) ? fullDisk(path) : damageInWords(path, error);
+    throw inWords(path, error, noneLost);
   }
   return client;
 }
@@ -152,8 +152,10 @@ export function keepTemporaryFilesIn(client: Database, dataDir: string): void {
   client.run(`pragma temp_store_directory = '${databaseFolder(dataDir).replaceAll("'", "''")}'`);
 }
 
+const noneLost = "no accepted event is lost";
+
 /** Even to start, the log needs a few pages. */
-const fullDisk = (path: string, assurance = "no accepted event is lost") =>
+const fullDisk = (path: string, assurance: string) =>
   new StartupError(`The disk of ${path} is full. Try: free some space; ${assurance}.`);
 
 /** @param what as SQLite says it */
@@ -163,20 +165,34 @@ export const damaged = (path: string, what: string) =>
       `without one, what can be read is saved by: sqlite3 ${databaseFile} .recover | sqlite3 recovered.db`,
   );
 
-/** An error that was met in the database; if it is damage, in words and with what to do. */
-export const damageInWords = (path: string, error: unknown): unknown =>
-  isDamage(error) ? damaged(path, messageOf(error)) : error;
+/** Whether SQLite may not write: to the file, or to the log that it keeps beside it even for whoever only reads. */
+const mayNotWrite = (error: unknown) => /^SQLITE_(READONLY|CANTOPEN)/.test(sqliteCodeOf(error));
+
+const unwritable = (path: string, error: unknown) =>
+  new StartupError(
+    `The database ${path} cannot be written (${messageOf(error)}). Try: check the owner and permissions of the file and its ` +
+      "folder, and that the disk is not mounted read-only.",
+  );
+
+/**
+ * An error that was met in the database, in words and with what to do; one that is a defect, as it is.
+ * @param assurance what holds even though the disk is full
+ */
+export function inWords(path: string, error: unknown, assurance = "nothing was changed"): unknown {
+  if (isDiskFull(error)) return fullDisk(path, assurance);
+  if (mayNotWrite(error)) return unwritable(path, error);
+  return isDamage(error) ? damaged(path, messageOf(error)) : error;
+}
 
 /**
  * What `work` on a database returns, which it leaves as it was if it fails.
- * @throws StartupError when it runs into damage or a full disk, and otherwise as it does
+ * @throws StartupError when it runs into damage, a full disk or one that is read only, and otherwise as it does
  */
 export function orInWords<T>(dataDir: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    const path = join(dataDir, databaseFile);
-    throw isDiskFull(error) ? fullDisk(path, "nothing was changed") : damageInWords(path, error);
+    throw inWords(join(dataDir, databaseFile), error);
   }
 }
 

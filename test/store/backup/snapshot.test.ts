@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../../src/domain/errors.ts";
 import { openSnapshot, type Snapshot } from "../../../src/store/backup/snapshot.ts";
@@ -118,5 +118,12 @@ describe("a snapshot", () => {
     expect(() => openSnapshot(folder)).toThrow(StartupError);
     writeFileSync(join(folder, databaseFile), "no database at all, but longer than the head of one".repeat(20));
     expect(() => openSnapshot(folder)).toThrow("is damaged");
+  });
+
+  test("needs the log beside the database, and says what to do where it cannot be made", () => {
+    const folder = newFolder();
+    makeDatabase(folder, 1, 0).close();
+    mkdirSync(join(folder, `${databaseFile}-wal`));
+    expect(() => openSnapshot(folder)).toThrow(/cannot be written.*Try: check the owner and permissions/);
   });
 });

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { cpSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { migrations } from "../../../src/store/sqlite/migrations.ts";
-import { databaseFile, keepTemporaryFilesIn, openDatabase } from "../../../src/store/sqlite/open.ts";
+import { databaseFile, keepTemporaryFilesIn, openDatabase, orInWords } from "../../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
@@ -61,6 +61,25 @@ describe("opening", () => {
 
   test("a folder that is not there is refused with what to do", () => {
     expect(() => openDatabase({ dataDir: join(sqlite.emptyDir(), "none") })).toThrow(/cannot be opened.*Try: /);
+  });
+
+  describe("where nothing can be written", () => {
+    const whatToDo = /cannot be written.*Try: check the owner and permissions/;
+
+    test("a log that cannot be made is refused with what to do", () => {
+      const dataDir = sqlite.emptyDir();
+      openDatabase({ dataDir }).close();
+      mkdirSync(join(dataDir, `${databaseFile}-wal`));
+      expect(() => openDatabase({ dataDir })).toThrow(whatToDo);
+    });
+
+    test("so is a commit to a file that is read only", () => {
+      const dataDir = sqlite.emptyDir();
+      openDatabase({ dataDir }).close();
+      const client = new Database(join(dataDir, databaseFile), { readonly: true });
+      sqlite.cleanUpFirst(() => client.close());
+      expect(() => orInWords(dataDir, () => client.run("create table more (n)"))).toThrow(whatToDo);
+    });
   });
 
   test("counts the records of an account that came without counters, and leaves those of others alone", async () => {
