@@ -369,3 +369,20 @@ test("postrider doctor makes and judges nothing where there is nothing", async (
   expect([code, of("disk")?.state]).toEqual([1, "bad"]);
   expect(of("permissions")?.message).toStartWith("Not checked");
 });
+
+test("postrider doctor says so where a file is in the place of the data directory, or of a folder above it", async () => {
+  for (const path of [import.meta.path, join(import.meta.path, "data")]) {
+    const { code, findings } = await doctor(path);
+    expect([code, findings]).toEqual([
+      1,
+      [
+        {
+          check: "disk",
+          state: "bad",
+          message: `${path} is not a folder.`,
+          remedy: expect.stringContaining("--data-dir"),
+        },
+      ],
+    ]);
+  }
+});

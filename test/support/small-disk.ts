@@ -11,6 +11,8 @@ export interface SmallDisk {
   empty(): void;
   /** Resizes it to this many mebibytes. */
   grow(mebibytes: number): void;
+  /** From then on it takes no writes, as a disk that the kernel has found faulty. */
+  makeReadOnly(): void;
   unmount(): void;
 }
 
@@ -40,6 +42,7 @@ export function mountSmallDisk(mebibytes: number): SmallDisk | null {
     },
     empty: () => rmSync(ballast, { force: true }),
     grow: (size) => void Bun.spawnSync(["mount", "-o", `remount,size=${size}m`, folder]),
+    makeReadOnly: () => void Bun.spawnSync(["mount", "-o", "remount,ro", folder]),
     unmount() {
       // Lazily: a connection of this process may still hold its files open.
       Bun.spawnSync(["umount", "-l", folder]);

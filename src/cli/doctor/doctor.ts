@@ -14,6 +14,7 @@ import { plainText } from "../table.ts";
 import { bad, badInWords, type Finding, type Found } from "./finding.ts";
 import {
   findServer,
+  isInPlaceOfFolder,
   know,
   lookAtBackups,
   lookAtDisk,
@@ -46,6 +47,8 @@ server's own settings, and run it as the server's user. Exit code 0: nothing nee
   },
 };
 
+const nameTheFolder = "name the server's folder with --data-dir";
+
 async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Finding[]> {
   let config: Config;
   const warnings: string[] = [];
@@ -57,6 +60,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
     return [{ check: "settings", ...badInWords(messageOf(error)) }];
   }
   const { dataDir, databaseUrl, tls } = config;
+  if (isInPlaceOfFolder(dataDir)) return [{ check: "disk", ...bad(`${dataDir} is not a folder.`, nameTheFolder) }];
   const whereabouts = await know(() => readServerFile(dataDir));
   // Another user than the server's can look at nothing else, either.
   if ("failure" in whereabouts) return [{ check: "permissions", ...badInWords(whereabouts.failure) }];
@@ -84,7 +88,7 @@ async function examine(flags: ReadonlyMap<string, string>, io: Io): Promise<Find
       "disk",
       "value" in disk
         ? rules.judgeDisk(disk.value, running)
-        : bad(`${dataDir} cannot be read (${disk.failure}).`, "name the server's folder with --data-dir"),
+        : bad(`${dataDir} cannot be read (${disk.failure}).`, nameTheFolder),
     ],
     [
       "permissions",

@@ -34,6 +34,8 @@ export interface DiskFacts {
   readonly floorBytes: number;
   /** Whether the database is there, too, so that events take up space. */
   readonly holdsDatabase: boolean;
+  /** Why this user cannot write there; null: they can. */
+  readonly writeFault: string | null;
 }
 
 export interface LogFacts {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { accessSync, constants, existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { Cron } from "croner";
@@ -15,7 +15,7 @@ import { createTunnels } from "../../delivery/network/tunnel.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { isInUse } from "../../folder-lock.ts";
 import { aheadOf, type Clock } from "../../lib/clock.ts";
-import { messageOf } from "../../lib/error-message.ts";
+import { codeOf, messageOf } from "../../lib/error-message.ts";
 import { freeBytesOf } from "../../lib/free-bytes.ts";
 import { keyFilesOf, parseMasterKey } from "../../master-key-file.ts";
 import { readServerFile } from "../../server-file.ts";
@@ -108,7 +108,27 @@ export function lookAtDisk(config: Pick<Config, "dataDir" | "databaseUrl" | "min
   return {
     ...{ folder, freeBytes: freeBytesOf(folder), floorBytes: diskFloorOf(config) },
     holdsDatabase: url === null,
+    writeFault: writeFaultOf([dataDir, folder, ...(url === null ? [storeFiles(dataDir).path] : [])]),
   };
+}
+
+/** What keeps this user from writing to the first of the paths that are there and that they cannot write to. */
+function writeFaultOf(paths: readonly string[]): string | null {
+  try {
+    for (const path of paths.filter((each) => existsSync(each))) accessSync(path, constants.W_OK);
+    return null;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** Whether a file is where the data directory or a folder above it should be, so that there is nothing else to look at. */
+export function isInPlaceOfFolder(dataDir: string): boolean {
+  try {
+    return statSync(dataDir, { throwIfNoEntry: false })?.isDirectory() === false;
+  } catch (error) {
+    return codeOf(error) === "ENOTDIR";
+  }
 }
 
 /** IANA reserves this name for such purposes, and it resolves. */

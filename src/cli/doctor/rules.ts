@@ -66,15 +66,22 @@ const soonMs = 7 * dayMs;
 const fullBytes = 2 ** 20;
 
 /**
+ *   nothing can be written  bad
  *   free < floor            bad: events are refused
  *   free < 1 MiB            bad: nothing can be stored
  *   full within 7 days      warning        (at the rate since the server started, if it has run for an hour and stores here)
  *   free < 2 × floor        warning
  */
 export function judgeDisk(
-  { folder, freeBytes, floorBytes, holdsDatabase }: DiskFacts,
+  { folder, freeBytes, floorBytes, holdsDatabase, writeFault }: DiskFacts,
   server: RunningServer | null,
 ): Found {
+  if (writeFault !== null) {
+    return bad(
+      `Nothing can be written (${writeFault}).`,
+      "check the owner and permissions of the folder and its files, and that the disk is not mounted read-only",
+    );
+  }
   const free = `${formatBytes(freeBytes)} free at ${folder}`;
   const remedy = `free some space${holdsDatabase ? ", set POSTRIDER_RETENTION," : ""} or move the data directory to a larger disk`;
   if (freeBytes < floorBytes) {

@@ -8,6 +8,7 @@ import { judgeBackups } from "../../../src/cli/doctor/rules.ts";
 import { loadConfig } from "../../../src/config.ts";
 import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
+import { mountSmallDisk } from "../../support/small-disk.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -59,4 +60,17 @@ test.each([
   mkdirSync(disk);
   symlinkSync(join(disk, databaseFile), join(folder, databaseFile));
   expect(lookAtDisk({ dataDir: folder, databaseUrl, minFreeDiskBytes: 1 }).folder).toBe(join(folder, where));
+});
+
+test("the disk takes nothing where it is mounted read-only", () => {
+  const small = mountSmallDisk(4);
+  if (small === null) return;
+  try {
+    const look = () => lookAtDisk({ dataDir: small.folder, databaseUrl: null, minFreeDiskBytes: 1 }).writeFault;
+    expect(look()).toBeNull();
+    small.makeReadOnly();
+    expect(look()).toMatch(/^EROFS/);
+  } finally {
+    small.unmount();
+  }
 });

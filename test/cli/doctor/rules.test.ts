@@ -49,7 +49,7 @@ const judgedServer = (given: Known<RunningServer | null>, look: StoreLook | null
 const failed = { kind: "verify" as const, name: "a", at: now - hour, tookMs: 1, bytes: 1, error: "no room" };
 const judgedBackups = (given: Partial<BackupFacts>, isPublic = true) =>
   rules.judgeBackups(now, backups(given), isPublic);
-const disk = { folder: "/data", freeBytes: 20 * gib, floorBytes: 256 * mib, holdsDatabase: true };
+const disk = { folder: "/data", freeBytes: 20 * gib, floorBytes: 256 * mib, holdsDatabase: true, writeFault: null };
 const diskWithoutDatabase = { ...disk, floorBytes: 0, holdsDatabase: false };
 const log = { path: "/data/postrider.db", bytes: 4 * mib, openedBy: [] };
 const replication = { logBytes: mib, folder: "/data/.postrider.db-litestream", hasFolder: true };
@@ -87,6 +87,11 @@ const rows: readonly Row[] = [
     "a full disk without the database",
     () => rules.judgeDisk({ ...diskWithoutDatabase, freeBytes: 0 }, null),
     ...(["bad", "0 B free at /data: the disk is full."] as const),
+  ],
+  [
+    "a disk that takes nothing",
+    () => rules.judgeDisk({ ...disk, writeFault: "EROFS: read-only file system, access '/data'" }, null),
+    ...(["bad", "Nothing can be written (EROFS: read-only file system, access '/data')."] as const),
   ],
   ["a disk near its floor", () => rules.judgeDisk({ ...disk, freeBytes: 500 * mib }, null), "warning", "500 MiB free"],
   [
