@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { runCommand } from "../../../src/cli/run.ts";
 import { createDiskFullFigures, createDiskFullRun, type Disk } from "../../../src/cli/selftest/disk-full/run.ts";
 import { type Account, openAccount } from "../../../src/cli/selftest/rig/account.ts";
 import { createFaults } from "../../../src/cli/selftest/rig/ledger.ts";
@@ -9,6 +10,7 @@ import { startSwitchboard } from "../../../src/cli/selftest/rig/switchboard.ts";
 import { systemClock as clock } from "../../../src/lib/clock.ts";
 import { createRandom, fork } from "../../../src/lib/random.ts";
 import { examineStore } from "../../../src/store/open.ts";
+import { createScriptedIo } from "../../support/scripted-io.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";
 import { startTestApp } from "../../support/test-app.ts";
 import { program } from "./program.ts";
@@ -30,6 +32,14 @@ function createTenantDisk(receiverUrl: string, operatorToken: string): Disk {
     },
   };
 }
+
+test("a folder that is not there is refused with what to do, and not made", async () => {
+  const { io, err } = createScriptedIo();
+  const none = join(import.meta.dir, "none");
+  expect(await runCommand(["selftest", "disk-full", "--dir", none], io)).toBe(1);
+  expect(err).toEqual([expect.stringMatching(/none cannot be filled \(ENOENT.*\)\. Try: mkdir \/mnt\/small && mount/)]);
+  expect(existsSync(none)).toBeFalse();
+});
 
 test.concurrent("a disk that is full twenty times: 503, nothing lost, nothing twice, and it goes on by itself", async () => {
   const cycles = 20;

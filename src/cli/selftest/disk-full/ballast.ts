@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from
 import { join } from "node:path";
 import { StartupError } from "../../../domain/errors.ts";
 import { isDiskFull } from "../../../lib/disk-full.ts";
+import { messageOf } from "../../../lib/error-message.ts";
 import { freeBytesOf } from "../../../lib/free-bytes.ts";
 import { type Account, type Api, openAccount } from "../rig/account.ts";
 import type { Disk } from "./run.ts";
@@ -17,14 +18,24 @@ const chunkBytes = 64 * 2 ** 10;
 
 /** @throws StartupError unless the file system is a small one */
 export function checkSmall(folder: string): void {
-  const freeBytes = freeBytesOf(folder);
+  const freeBytes = freeBytesIn(folder);
   if (freeBytes >= fewestFreeBytes && freeBytes <= mostFreeBytes) return;
   const free = `${Math.round(freeBytes / 2 ** 20)} MiB`;
   throw new StartupError(
     `The file system of ${folder} has ${free} free; it will be filled completely and must have ` +
-      `${fewestFreeBytes / 2 ** 20} to ${mostFreeBytes / 2 ** 20} MiB. ` +
-      "Try: mkdir /mnt/small && mount -t tmpfs -o size=64m tmpfs /mnt/small, and --dir /mnt/small",
+      `${fewestFreeBytes / 2 ** 20} to ${mostFreeBytes / 2 ** 20} MiB. ${mountOne}`,
   );
+}
+
+const mountOne = "Try: mkdir /mnt/small && mount -t tmpfs -o size=64m tmpfs /mnt/small, and --dir /mnt/small";
+
+/** A folder that is missing is not made: it would be on a disk that is not meant. */
+function freeBytesIn(folder: string): number {
+  try {
+    return freeBytesOf(folder);
+  } catch (error) {
+    throw new StartupError(`${folder} cannot be filled (${messageOf(error)}). ${mountOne}`);
+  }
 }
 
 /** A small file system: a ballast file takes almost all of it, events take the rest, and then the file is removed. */
