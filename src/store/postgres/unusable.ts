@@ -62,6 +62,12 @@ export async function knownReasonOf(
   if (isCertificateRefused(error)) {
     return `has the wrong certificate (${message}). Try: replace it, or correct the host in ${setting}.`;
   }
+  if (unusableFile.has(code) && fileParameters.some((name) => new URL(url).searchParams.has(name))) {
+    return (
+      `is not asked, as a file that ${setting} names has no certificate or key that can be used (${message}). ` +
+      "Try: check sslrootcert, sslcert and sslkey in it, and that this user can read the files."
+    );
+  }
   if (code === "ERR_POSTGRES_TLS_NOT_AVAILABLE") {
     return `offers no TLS, which sslmode in ${setting} asks for. Try: turn on ssl in postgresql.conf, or take sslmode out of the URL.`;
   }
@@ -71,6 +77,10 @@ export async function knownReasonOf(
 
 /** Codes of OpenSSL for a certificate whose authority is not known here. */
 const untrusted = /SELF_SIGNED|ISSUER_CERT|LEAF_SIGNATURE/;
+
+/** Codes of the runtime for a file that is not there, or has not what it should have; they may be about other things as well. */
+const unusableFile = new Set(["ERR_INVALID_ARG_TYPE", "ERR_BORINGSSL"]);
+const fileParameters = ["sslrootcert", "sslcert", "sslkey"];
 
 /** The client reports an unknown host as it reports a closed port. */
 async function whyNotConnected({ hostname, searchParams }: URL, setting: string): Promise<string> {

@@ -91,6 +91,17 @@ describe("where there is no database, the check says", () => {
     expect(said).toMatch(/offers no TLS, .*Try: turn on ssl in postgresql\.conf, or take sslmode out of the URL\.$/);
   });
 
+  test.each([
+    ["is not there", "sslrootcert=/nonexistent/ca.pem"],
+    ["has none", `sslrootcert=${encodeURIComponent(import.meta.path)}`],
+    ["is not there, of the client's own", "sslcert=/nonexistent/client.pem"],
+    ["has none, of the client's own", `sslcert=${encodeURIComponent(import.meta.path)}`],
+  ])("that the file of a certificate %s, and not that the database is away", async (_, query) => {
+    expect(await refusal(`postgres://127.0.0.1:1/postrider?sslmode=verify-full&${query}`)).toMatch(
+      /is not asked, as a file that POSTRIDER_DATABASE_URL names .* \(.*\)\. Try: check sslrootcert, sslcert and sslkey in it/,
+    );
+  });
+
   test("the same to a server that is about to succeed another one", async () => {
     const look = isOfThisSchema({ url: "postgres://127.0.0.1:1/postrider", clock: systemClock });
     await expect(look).rejects.toThrow(/^The database at 127\.0\.0\.1:1\/postrider does not answer, .*Try:/);
