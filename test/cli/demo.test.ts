@@ -56,6 +56,13 @@ describe("postrider demo", () => {
   });
 });
 
+test("a demo tells its story and nothing else: the refusals that are part of it are no news", async () => {
+  const { io, out, err } = createScriptedIo();
+  expect(await runCommand(["demo"], io)).toBe(0);
+  expect(out.join("\n")).toContain("attempts 503, then 503, then 200");
+  expect(err).toEqual([]);
+});
+
 describe("a demo that is interrupted", () => {
   test("says so, and claims nothing of a check", async () => {
     const { io, out } = createScriptedIo();

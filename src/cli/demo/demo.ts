@@ -108,7 +108,8 @@ async function demonstrate(folder: string, narrator: Narrator, io: Io): Promise<
     },
     new Map(),
   );
-  const log = createLog({ level: "warn", format: "text", now: clock.now, out: io.err });
+  // A webhook that fails, which is a warning to an operator, is part of the story.
+  const log = createLog({ level: "error", format: "text", now: clock.now, out: io.err });
   const receiver = startDemoReceiver(statusFor);
   const dataDir = openDataDir(folder);
   const { secrets, path: storeFolder } = dataDir;
