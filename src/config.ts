@@ -273,10 +273,11 @@ export function loadClientConfig(
 
 function paymentsOf(
   asked: SettingValues["payments"],
-  [first, ...earlier]: readonly string[],
+  secretKeys: readonly string[],
   baseUrl: string,
   localMode: boolean,
 ): PaymentSettings {
+  const [first, ...earlier] = secretKeys;
   const kind = asked !== "auto" ? asked : first !== undefined ? "paystack" : localMode ? "sandbox" : "off";
   if (kind === "paystack") {
     if (first !== undefined) return { kind, secretKeys: [first, ...earlier], baseUrl };
@@ -284,7 +285,7 @@ function paymentsOf(
       "POSTRIDER_PAYMENTS=paystack needs the secret key of the Paystack account. Try: POSTRIDER_PAYSTACK_SECRET_KEY=sk_test_0123456789abcdef",
     );
   }
-  if (kind === "sandbox" && first?.startsWith("sk_live_")) {
+  if (kind === "sandbox" && secretKeys.some((key) => key.startsWith("sk_live_"))) {
     throw new StartupError(
       "POSTRIDER_PAYMENTS=sandbox moves no real money, but a live Paystack key is set. Try: remove one of the two.",
     );

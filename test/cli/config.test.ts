@@ -562,6 +562,8 @@ describe("payments", () => {
 
   test("the sandbox does not run beside a live key", () => {
     expect(refusalOf({ ...liveKey, POSTRIDER_PAYMENTS: "sandbox" })).toContain("no real money");
+    const formerlyLive = { POSTRIDER_PAYSTACK_SECRET_KEY: "sk_test_0123456789abcdef,sk_live_0123456789abcdef" };
+    expect(refusalOf({ ...formerlyLive, POSTRIDER_PAYMENTS: "sandbox" })).toContain("no real money");
   });
 
   test("a key that is not valid is not shown", () => {
