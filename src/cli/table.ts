@@ -25,6 +25,10 @@ export function formatTable(
   return [style.faint(line(head, (cell) => cell)), ...rows.map((row) => line(row, mark))].join("\n");
 }
 
+/** What an empty page says in place of a table. @param none where the list as a whole is empty */
+export const emptyPage = (total: number, none: string): string =>
+  total === 0 ? none : "This page is behind the last one.";
+
 /** Names and values, one pair per line. */
 export function formatPairs(pairs: readonly (readonly [name: string, value: string])[], style: Style): string {
   const width = Math.max(...pairs.map(([name]) => name.length));

@@ -9,7 +9,7 @@ import { idInPath } from "./id-in-path.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createOperatorClient, type OperatorClient } from "./operator-client.ts";
 import { createStyle } from "./style.ts";
-import { formatPairs, formatTable, plainText } from "./table.ts";
+import { emptyPage, formatPairs, formatTable, plainText } from "./table.ts";
 
 /** `postrider tenant …`: how the operator manages accounts, through the running server, so that its caches stay valid. */
 
@@ -278,6 +278,7 @@ function pairs(fields: Fields, io: Io): string {
 }
 
 function tenantTable({ tenants, total }: { tenants: readonly Fields[]; total: number }, io: Io): string {
+  if (tenants.length === 0) return emptyPage(total, "There are no accounts yet.");
   const columns = ["tenant_id", "tier", "status", "created_at", "email", "tenant_name"];
   const rows = tenants.map((tenant) => columns.map((column) => cell(tenant[column])));
   const style = createStyle(io);

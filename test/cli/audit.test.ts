@@ -22,6 +22,7 @@ test("postrider audit lists who did what, and which user of the machine ran the 
   const json = await run("audit", "--action", "login", "--from", "1h", "--size", "1", "--json");
   expect(JSON.parse(json.out)).toMatchObject({ entries: [{ action: "login", tenant_id: ada.id }], total: 1 });
   expect((await run("audit", "--to", "2020-01-01")).out).toBe("No entries match.");
+  expect((await run("audit", "--page", "1")).out).toBe("This page is behind the last one.");
   expect(await run("audit", "--size", "0")).toMatchObject({ code: 2, err: expect.stringContaining("size must be") });
   expect(await run("audit", "--from", "soon")).toMatchObject({ code: 2, err: expect.stringContaining("--from") });
   expect(await run("audit", "--action", "logn")).toMatchObject({ code: 2, err: expect.stringMatching(/Try: login$/) });

@@ -63,6 +63,12 @@ interface Shown {
 const create = () => json<Shown>("create");
 
 describe("postrider tenant", () => {
+  test("list says so where there is no account, and where a page is behind the last one", async () => {
+    expect((await tenant(["list"])).out).toBe("There are no accounts yet.");
+    await create();
+    expect((await tenant(["list", "--page", "1"])).out).toBe("This page is behind the last one.");
+  });
+
   test("create gives a free account, or one with name, e-mail and tier", async () => {
     expect(await create()).toMatchObject({ tier: "free", password: expect.any(String) });
     const words = ["create", "--tier", "business", "--name", "Ada's bank", "--email", "ada@example.com"];

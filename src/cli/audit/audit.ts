@@ -10,7 +10,7 @@ import { count } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createOperatorClient } from "../operator-client.ts";
 import { createStyle } from "../style.ts";
-import { formatTable, plainText } from "../table.ts";
+import { emptyPage, formatTable, plainText } from "../table.ts";
 
 interface ListedEntry {
   readonly tenant_id: string | null;
@@ -80,7 +80,7 @@ const columns = ["at", "account", "action", "by", "address", "detail"];
 
 function forPeople({ entries, total, total_is_exact }: AuditPage, io: Io): string {
   const style = createStyle(io);
-  if (entries.length === 0) return "No entries match.";
+  if (entries.length === 0) return emptyPage(total, "No entries match.");
   const of = total_is_exact ? count(total) : `more than ${count(total)}`;
   return `${formatTable(columns, entries.map(row), style)}\n${style.faint(`${count(entries.length)} of ${of}.`)}`;
 }

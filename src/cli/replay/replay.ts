@@ -8,7 +8,7 @@ import { type Command, jsonFlag } from "../command.ts";
 import { counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
-import { formatPairs, formatTable, plainText } from "../table.ts";
+import { emptyPage, formatPairs, formatTable, plainText } from "../table.ts";
 import { webhookWords } from "../webhook-words.ts";
 import { cancelReplay, followReplay, readReplay } from "./follow.ts";
 import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
@@ -159,7 +159,7 @@ const questionCommand = ({ verb, operands: names = [], flags: ownFlags, summary,
 });
 
 function replayTable({ replays, total }: { replays: readonly ReplayRow[]; total: number }, io: Io): string {
-  if (replays.length === 0) return total === 0 ? "Nothing was replayed yet." : "This page is behind the last one.";
+  if (replays.length === 0) return emptyPage(total, "Nothing was replayed yet.");
   const style = createStyle(io);
   const head = [
     "started",
