@@ -87,7 +87,7 @@ export function createMasterKeys({ masterKey, home: { masterKeyFiles: files }, l
           if (tries < mostTries) continue;
           return warn(
             `The master key is the one in ${files.next} from now on, which cannot take the place of ${files.current} ` +
-              `(${messageOf(error)}). Try: put it there yourself. Until then the server starts with either file as it is.`,
+              `(${messageOf(error)}). Try: put it there yourself; until then a start needs both files.`,
           );
         }
       }

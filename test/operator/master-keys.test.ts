@@ -64,6 +64,8 @@ test("a master key that nobody can put in place is one warning, which says what 
   });
   expect(keys.isInPlace()).toBe(false);
   expect(lines).toEqual([
-    expect.stringMatching(/storage\.warning.*cannot take the place of .*EROFS.* Try: put it there/),
+    expect.stringMatching(
+      /storage\.warning.*cannot take the place of .*EROFS.* Try: put it there yourself; until then a start needs both files\./,
+    ),
   ]);
 });
