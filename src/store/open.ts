@@ -103,14 +103,11 @@ export const storeFiles = (dataDir: string): StorageSizes & { readonly path: str
   path: join(dataDir, databaseFile),
 });
 
-/** Whether one of these master keys opens what is sealed in a store. @throws when it cannot be read */
-export async function storeOpensWith(
-  { dataDir, url, clock }: StorePlace,
-  masterKeys: readonly Uint8Array[],
-): Promise<boolean> {
-  if (url === null) return masterKeys.some((key) => opensWith(dataDir, key));
+/** Whether a master key opens what is sealed in a store. @throws when it cannot be read */
+export async function storeOpensWith({ dataDir, url, clock }: StorePlace, masterKey: Uint8Array): Promise<boolean> {
+  if (url === null) return opensWith(dataDir, masterKey);
   const postgres = await import("./postgres/look.ts");
-  return postgres.opensWith({ url, clock }, masterKeys);
+  return postgres.opensWith({ url, clock }, masterKey);
 }
 
 /** See `checkPages`. */

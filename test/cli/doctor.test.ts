@@ -148,6 +148,21 @@ describe("postrider doctor without a server", () => {
     }
   });
 
+  test("finds a new master key that has yet to be put in place", async () => {
+    const file = join(folder, "master-key");
+    const vault = createVault(Buffer.from(readFileSync(file, "utf8").trim(), "hex"));
+    await openSqliteStore({ dataDir: folder, clock, vault, secondThread: false }).store.close();
+    renameSync(file, `${file}.next`);
+    writeFileSync(file, "0".repeat(64), { mode: 0o600 });
+    const { code, of } = await doctor(folder);
+    expect(of("key")).toEqual({
+      ...{ check: "key", state: "warning" },
+      message: `The database is sealed with the key in ${file}.next, which is not in ${file} yet.`,
+      remedy: expect.stringContaining(`put it into ${file}, then remove ${file}.next`),
+    });
+    expect(code).toBe(1);
+  });
+
   test("finds data that was moved elsewhere, and does not count what was left", async () => {
     const client = new Database(join(folder, databaseFile));
     writeMoveMark(client, { move: "m", role: "left", place: "PostgreSQL at db/postrider" });

@@ -45,10 +45,11 @@ export interface LogFacts {
   readonly openedBy: readonly { readonly pid: number; readonly name: string }[];
 }
 
-/** The master key's file, and whether the key in it opens the database. */
+/** The master key's file, and whether the key in it opens the database; `next`: only the one that is to take its place does. */
 export interface KeyFacts {
   readonly path: string;
-  readonly state: "opens" | "missing" | "unreadable" | "another";
+  readonly next: string;
+  readonly state: "opens" | "next" | "missing" | "unreadable" | "another";
 }
 
 /** For a server that leaves its log to Litestream. */

@@ -186,12 +186,15 @@ export async function lookAtMasterKey(
   if (!isThere) return null;
   const { current: path, next } = keyFilesOf(dataDir, masterKeyFile);
   // After an interrupted rotation, the next key may already be the database's.
-  const there = [path, next].filter((file) => existsSync(file));
-  if (there.length === 0) return { path, state: "missing" };
-  const keys = there.map(masterKeyIn).filter((key) => key !== null);
-  if (keys.length === 0) return { path, state: "unreadable" };
+  const files = [path, next];
+  if (!files.some((file) => existsSync(file))) return { path, next, state: "missing" };
+  const [key, nextKey] = files.map(masterKeyIn);
+  if (!key && !nextKey) return { path, next, state: "unreadable" };
+  const opens = async (one: Uint8Array | null | undefined) =>
+    one ? await storeOpensWith({ dataDir, url, clock }, one) : false;
   try {
-    return { path, state: (await storeOpensWith({ dataDir, url, clock }, keys)) ? "opens" : "another" };
+    if (await opens(key)) return { path, next, state: "opens" };
+    return { path, next, state: (await opens(nextKey)) ? "next" : "another" };
   } catch {
     return null;
   }

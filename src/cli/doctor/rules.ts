@@ -128,8 +128,14 @@ const onceSchemaIsRight = "do what schema says, and run postrider doctor again";
 /** @param facts null: there is no database that can be read, for the key to open */
 export function judgeKey(facts: KeyFacts | null, store: Known<StoreLook | null>): Found {
   if (facts === null) return withoutDatabase(store);
-  const { path, state } = facts;
+  const { path, next, state } = facts;
   if (state === "opens") return ok("The master key opens what is sealed in the database.");
+  if (state === "next") {
+    return warning(
+      `The database is sealed with the key in ${next}, which is not in ${path} yet.`,
+      `put it into ${path}, then remove ${next}; a server that may write there does so when it starts`,
+    );
+  }
   if (state === "missing") {
     return bad(
       `There is no ${path}, and the server does not start without it.`,

@@ -54,27 +54,20 @@ export async function lookAtServer({ url, clock, ...check }: StartCheckOptions):
   }
 }
 
-/** Whether one of these master keys opens what is sealed in the database. @throws as a read of the pool does */
+/** Whether a master key opens what is sealed in the database. @throws as a read of the pool does */
 export async function opensWith(
   { url, clock }: Pick<StartCheckOptions, "url" | "clock">,
-  masterKeys: readonly Uint8Array[],
+  masterKey: Uint8Array,
 ): Promise<boolean> {
   const pool = createPool({ url, clock, size: 1 });
-  try {
-    for (const key of masterKeys) if (await isKeyOf(pool, key)) return true;
-    return false;
-  } finally {
-    await pool.close();
-  }
-}
-
-async function isKeyOf(pool: Pool, masterKey: Uint8Array): Promise<boolean> {
   try {
     await createMasterKeyCheck(createVault(masterKey)).verify(pool);
     return true;
   } catch (error) {
     if (error instanceof StartupError) return false;
     throw error;
+  } finally {
+    await pool.close();
   }
 }
 
