@@ -472,6 +472,7 @@ describe("what is typed wrong is one line and exit code 2", () => {
     ]),
     ["listen --forward-to ftp://localhost/", '--forward-to must be an http or https address, not "ftp://localhost/".'],
     ["listen --forward-to http://", '--forward-to must be an http or https address, not "http://".'],
+    ["listen --forward-to http://u:p@localhost:1/", "--forward-to must not have a user name or password. Try: "],
     ["listen --forward-to x --events faild", '"faild" is not a kind of event to forward. Try: --events failed'],
     ["listen --forward-to x --events =", '"=" is not a kind of event to forward. Try: --events accepted,'],
     ["listen --forward-to x --since yesterday", '--since must be a duration, a time or an event id, not "yesterday".'],
@@ -481,8 +482,7 @@ describe("what is typed wrong is one line and exit code 2", () => {
     ["listen --forward-to x --retry often", '--retry must be 0 to 100, not "often". Try: --retry 3'],
   ])("%s", async (line, message) => {
     const { io, out, err } = createScriptedIo();
-    expect(await runCommand(line.split(" "), io)).toBe(2);
-    expect(out).toEqual([]);
+    expect([await runCommand(line.split(" "), io), out]).toEqual([2, []]);
     expect(err[0]).toStartWith(`postrider: ${message}`);
   });
 

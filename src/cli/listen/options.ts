@@ -91,6 +91,10 @@ const forwardExample = "--forward-to http://localhost:3000/hook";
 function readForwardTo(text: string | undefined): URL {
   if (text === undefined) throw new UsageError(`"postrider listen" needs --forward-to. Try: ${forwardExample}`);
   const url = parseForwardTo(text);
+  if (url !== null && hasCredentials(url)) {
+    // The message does not repeat them.
+    throw new UsageError(`--forward-to must not have a user name or password. Try: ${forwardExample}`);
+  }
   if (url !== null) return url;
   throw new UsageError(`--forward-to must be an http or https address, not "${text}". Try: ${forwardExample}`);
 }
@@ -98,13 +102,15 @@ function readForwardTo(text: string | undefined): URL {
 function parseForwardTo(text: string): URL | null {
   const withHost = /^:?\d{1,5}(?:\/|$)/.test(text) ? `localhost:${text.replace(/^:/, "")}` : text;
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`);
-  const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
-  return isPlain ? url : null;
+  return url !== null && /^https?:$/.test(url.protocol) ? url : null;
 }
+
+const hasCredentials = ({ username, password }: URL) => username !== "" || password !== "";
 
 /** Whether it is written as an address: almost any word would do for the name of a host. */
 function isAddress(word: string): boolean {
-  return /^https?:\/\/|^localhost(?:[:/]|$)|(?:^|:)\d{1,5}(?:\/|$)/i.test(word) && parseForwardTo(word) !== null;
+  const url = /^https?:\/\/|^localhost(?:[:/]|$)|(?:^|:)\d{1,5}(?:\/|$)/i.test(word) ? parseForwardTo(word) : null;
+  return url !== null && !hasCredentials(url);
 }
 
 function readKinds(text: string): ReadonlySet<Kind> {
