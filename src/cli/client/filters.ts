@@ -24,7 +24,8 @@ export const filters: readonly Filter[] = [
     field: "webhook",
     value: "ID",
     doc: "Deliveries to this webhook: its id, or its URL with or without the query. Also a removed one.",
-    docOfReplays: "Deliver to this webhook alone what there is for it: its id, or its URL with or without the query.",
+    docOfReplays:
+      "Deliver to this webhook alone, and only what it has had before: its id, or its URL with or without the query.",
   },
   {
     field: "type",
@@ -44,14 +45,14 @@ export const filters: readonly Filter[] = [
     choices: Object.keys(failureCodes),
     doc: "Deliveries that failed for this reason, or wait for a retry after it: timeout, http_status, connection_refused, …",
     docOfReplays:
-      "What failed for this reason (timeout, http_status, connection_refused, …), for the webhooks where it did. --webhook names the one that gets what failed so for a removed one.",
+      "What failed for this reason (timeout, http_status, connection_refused, …), to the webhooks where it did. Where one of these was removed, --webhook names the one that gets it instead.",
   },
   {
     field: "status",
     value: "N",
     doc: "Deliveries whose latest attempt failed with this status, such as 503.",
     docOfReplays:
-      "What failed with this status, such as 503, for the webhooks where it did. --webhook names the one that gets what failed so for a removed one.",
+      "What failed with this status, such as 503, to the webhooks where it did. Where one of these was removed, --webhook names the one that gets it instead.",
     read: wholeNumberOr,
   },
   {

@@ -18,7 +18,7 @@ export function createCompletionCommand(all: () => readonly Command[]): Command 
     operandChoices: { SHELL: shells },
     flags: [],
     summary: "Print a script that completes command lines in bash, zsh or fish",
-    details: `For this session, and for every one when it stands in the file that is named:
+    details: `A line for this session; put it into the file beside it for every session:
 bash   source <(postrider completion bash)    ~/.bashrc
 zsh    source <(postrider completion zsh)     ~/.zshrc, after compinit
 fish   postrider completion fish | source     ~/.config/fish/config.fish
