@@ -135,6 +135,16 @@ describe("through a proxy", () => {
     await other.stop();
   });
 
+  test("a proxy that cannot be reached is named, and what to check", async () => {
+    const env = { ...office(), HTTPS_PROXY: "http://127.0.0.1:1" };
+    const { code, err } = await run(["send", "{}", "--retry-for", "1ms"], env);
+    expect(code).toBe(1);
+    expect(err).toStartWith(
+      `postrider: https://${host} cannot be reached through HTTPS_PROXY (connection refused); gave up after 1 ms. ` +
+        "Try: check HTTPS_PROXY, and --server with the address of your server.",
+    );
+  });
+
   test("a proxy that refuses is named in the message", async () => {
     const closed = await startConnectProxy(null);
     const env = { ...office(), HTTPS_PROXY: closed.url };

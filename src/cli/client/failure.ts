@@ -16,6 +16,8 @@ export class TemporaryFailure extends Error {
       retryAfterMs: number | null;
       /** Whether the request may have taken effect all the same. */
       mayHaveArrived: boolean;
+      /** The variable that names the proxy on the way, if there is one. */
+      proxy?: string | null;
       /** Absent: there was no answer. Its words are the server's own; null when something else has answered. */
       answer?: { readonly status: number; readonly words: string | null };
     },
@@ -29,14 +31,15 @@ export class TemporaryFailure extends Error {
  * @param patienceMs for how long it repeats one
  */
 export function givenUp(url: string, { reason, details }: TemporaryFailure, patienceMs: number): StartupError {
-  const { answer, retryAfterMs } = details;
+  const { answer, retryAfterMs, proxy = null } = details;
   const wait = retryAfterMs === null ? "later." : `again in ${formatDuration(retryAfterMs)}.`;
   if (answer && retryAfterMs !== null && retryAfterMs > patienceMs) {
     return new StartupError(`${answer.words ?? `${url} ${reason}.`} Try: ${wait}`);
   }
   // Whatever limits requests, or says so in Postrider's form, is at the right address.
   const isRightAddress = answer !== undefined && (answer.words !== null || answer.status === 429);
-  const remedy = isRightAddress ? wait : "--server with the address of your server.";
+  const toCheck = `${proxy === null ? "" : `check ${proxy}, and `}--server with the address of your server.`;
+  const remedy = isRightAddress ? wait : toCheck;
   return new StartupError(`${url} ${reason}; gave up after ${formatDuration(patienceMs)}. Try: ${remedy}`);
 }
 

@@ -5,6 +5,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { codeOf } from "../../lib/error-message.ts";
 import { version } from "../../version.ts";
 import { isBeforeSending, TemporaryFailure, wordsFor } from "./failure.ts";
+import { proxyVariableFor } from "./proxy-variable.ts";
 
 export interface Reply {
   readonly status: number;
@@ -136,9 +137,12 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
           "Try: NODE_EXTRA_CA_CERTS=/path/to/ca.pem, with the certificate authority that issued it.",
       );
     }
-    return new TemporaryFailure(`cannot be reached (${wordsFor(error)})`, {
+    // One that refuses a tunnel says that it is a proxy.
+    const proxy = direct || codeOf(error) === "ERR_PROXY_TUNNEL" ? null : proxyVariableFor(url, process.env);
+    return new TemporaryFailure(`cannot be reached ${proxy === null ? "" : `through ${proxy} `}(${wordsFor(error)})`, {
       retryAfterMs: null,
       mayHaveArrived: !isBeforeSending(error),
+      proxy,
     });
   }
 
