@@ -56,9 +56,13 @@ export function problemOf(
     return `is encoded in ${facts.encoding}, and has to be in UTF8. Try: create database postrider encoding 'UTF8' template template0.`;
   }
   const { database, user, schema, mayCreateTables, otherOwner } = facts;
+  if (schema === null) {
+    const remedy = `alter database ${database} reset search_path, or create that schema, in psql as its administrator`;
+    return `has no place for tables: the search_path of the user ${user} names no schema that they may use. Try: ${remedy}.`;
+  }
   if (!mayCreateTables) {
     const remedy =
-      schema === null || schema === "public"
+      schema === "public"
         ? `alter database ${database} owner to ${user}`
         : `grant create on schema ${schema} to ${user}`;
     return `does not let the user ${user} create tables. Try: ${remedy}, in psql as its administrator.`;

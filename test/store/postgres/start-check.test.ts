@@ -51,6 +51,11 @@ describe("a server is refused at the start that", () => {
       { mayCreateTables: false, schema: "hooks" },
       /Try: grant create on schema hooks to clerk,/,
     ],
+    [
+      "looks for tables where there is no schema",
+      { mayCreateTables: false, schema: null },
+      /search_path of the user clerk names no schema .*Try: alter database relay reset search_path, or create that schema,/,
+    ],
     ["has tables of another user", { otherOwner: "admin" }, /tables of the user admin.*Try: connect as admin/],
     ["drops the deadline", { deadlineHolds: false }, /statement_timeout.*Try:/],
   ])("%s", (_, change, problem) => {
