@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import type { Thread } from "../../../src/lib/threads.ts";
 import { isDamage } from "../../../src/store/sqlite/damage.ts";
 import { databaseFile, openDatabase } from "../../../src/store/sqlite/open.ts";
-import { createReader } from "../../../src/store/sqlite/reader.ts";
+import { createReader, type ReaderMessage } from "../../../src/store/sqlite/reader.ts";
 import { overwritePages, pagesOf } from "../../support/damaged-database.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
 import { refusalOf } from "../../support/store-factory.ts";
@@ -42,5 +43,50 @@ describe("the reader", () => {
     await Promise.all([reader.close(), reader.close()]);
     expect(await last).toBe(0);
     expect(await refusalOf(ask(reader))).toBe("unavailable shutting_down");
+  });
+
+  describe("lets accounts take turns:", () => {
+    /** A reader whose thread answers when it is told to. */
+    function slowReader() {
+      const arrived: ReaderMessage[] = [];
+      const thread = {
+        onmessage: null as unknown as (event: { data: unknown }) => void,
+        postMessage: (message: ReaderMessage) => void (message.kind === "open" || arrived.push(message)),
+        ref() {},
+        unref() {},
+      };
+      const reader = createReader("", () => thread as unknown as Thread);
+      /** Answers the first, and lets what waited for that go on. */
+      async function answerFirst(): Promise<void> {
+        const first = arrived.shift();
+        if (first && "id" in first) thread.onmessage({ data: { id: first.id, result: 0 } });
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return { reader, arrived, answerFirst };
+    }
+    const of = (tenantKey: number) => ({ tenantKey, fromSeq: 0, toSeq: 1 });
+
+    test("one that asks for a hundred lists at once holds up another by those under way", async () => {
+      const { reader, answerFirst } = slowReader();
+      const ended: number[] = [];
+      for (let i = 0; i < 100; i += 1) void reader.run("countEvents", of(1)).then(() => ended.push(1));
+      const asked = [
+        reader.run("pagePlaces", { filter: of(2), offset: 0, limit: 1 }),
+        reader.run("queueDepth", undefined),
+      ];
+      let isAnswered = false;
+      void Promise.all(asked).then(() => {
+        isAnswered = true;
+      });
+      for (let i = 0; i < 6; i += 1) await answerFirst();
+      expect([isAnswered, ended.length]).toEqual([true, 4]);
+    });
+
+    test("a checkpoint waits for none that has not reached the thread", async () => {
+      const { reader, arrived } = slowReader();
+      for (let i = 0; i < 100; i += 1) void reader.run("countEvents", of(1));
+      void reader.checkpoint();
+      expect(arrived.map(({ kind }) => kind)).toEqual(["query", "query", "checkpoint"]);
+    });
   });
 });
