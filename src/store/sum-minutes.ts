@@ -50,14 +50,21 @@ interface Sum {
   latency: Histogram;
 }
 
+/** A sum that minutes can be added to, some at a time. */
+export interface MinuteSum {
+  add(rows: readonly MinuteRow[]): void;
+  sums(): SummedMinutes;
+}
+
 /**
  * Sums minutes into buckets and into a total, in one pass and in whatever order they come. A database would have to sort them
  * first, and cannot add histograms.
  */
-export function sumMinutes(rows: readonly MinuteRow[], bucketMinutes: number): SummedMinutes {
+export function createMinuteSum(bucketMinutes: number): MinuteSum {
   const total = emptySum();
   const sums = new Map<number, Sum>();
-  for (const [minute, accepted, delivered, failed, attempts, latency] of rows) {
+
+  function add([minute, accepted, delivered, failed, attempts, latency]: MinuteRow): void {
     const bucket = Math.floor(minute / bucketMinutes);
     let sum = sums.get(bucket);
     if (!sum) {
@@ -72,8 +79,19 @@ export function sumMinutes(rows: readonly MinuteRow[], bucketMinutes: number): S
     }
     addStored(latency, sum.latency, total.latency);
   }
-  const buckets = new Map([...sums].map(([bucket, sum]) => [bucket, toSums(sum)]));
-  return { buckets, total: toSums(total) };
+
+  return {
+    add(rows) {
+      for (const row of rows) add(row);
+    },
+    sums: () => ({ buckets: new Map([...sums].map(([bucket, sum]) => [bucket, toSums(sum)])), total: toSums(total) }),
+  };
+}
+
+export function sumMinutes(rows: readonly MinuteRow[], bucketMinutes: number): SummedMinutes {
+  const sum = createMinuteSum(bucketMinutes);
+  sum.add(rows);
+  return sum.sums();
 }
 
 const emptySum = (): Sum => ({ counts: [0, 0, 0, 0], latency: [] });

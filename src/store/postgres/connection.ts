@@ -2,12 +2,15 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Node } from "./nodes.ts";
 import type { Numbers } from "./numbers.ts";
 import type { Pool } from "./pool.ts";
+import type { SlowReads } from "./slow-reads.ts";
 import type { Writes } from "./writes.ts";
 
 /** What every group of verbs is built from. */
 export interface Connection {
   /** Reads, and statements that are complete in themselves. */
   readonly pool: Pool;
+  /** Its reads that take long. */
+  readonly slowReads: SlowReads;
   /** Transactions of rare verbs. */
   readonly writes: Writes;
   readonly numbers: Numbers;

@@ -1,17 +1,14 @@
-import { requestAbandoned } from "../../domain/errors.ts";
 import { filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { payloadErased } from "../../domain/retention.ts";
 import { type Tenant, tierInForce } from "../../domain/tenant.ts";
 import { recordsIn } from "../../domain/tenant-state.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
 import { searchRecords } from "../search.ts";
 import { completeList } from "../steps.ts";
 import type { EventVerbs, PageQuery, PreviewedDelivery, RecordPage } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
-import { storageUnavailable } from "./faults.ts";
 import { countersOf } from "./held-tenants.ts";
 import { labelJoins, labelOf, wholeLabel } from "./labels.ts";
 import type { Transaction } from "./pool.ts";
@@ -19,18 +16,8 @@ import { attemptsAt, recordsAt } from "./record-rows.ts";
 import { countUpTo, pagePlaces, type RecordFilter, type RecordPlace, webhookKeys } from "./record-walks.ts";
 import { searchSlice } from "./search-slice.ts";
 
-/** How far from the newest row a page may be to be found within a few ms. */
+/** How far from the newest row a page may be to be found within a few ms. Others are slow reads. */
 const shallowRows = 2_000;
-/**
- * How many other pages are read at a time: walking a long list takes as long as it takes, and the pool has other things to
- * do.
- */
-const pagesAtATime = 2;
-/**
- * Beyond this, those who asked for most are refused. Among ten million events a page takes a second, so that the last one is
- * answered after 15 s: after 30 s of silence its connection is cut.
- */
-const mostWaiting = 30;
 
 /** The rest of the id tells which of the events with this number it is. */
 export const ownersText = `select event.tenant_key::float8 as "tenantKey", id_tail as "idTail" from event
@@ -77,9 +64,11 @@ interface PreviewRow
 }
 
 /** Reading events; `acceptance.ts` takes them in. */
-export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "acceptEvents" | "acceptOwnEvent"> {
-  const pages = createFairQueue({ slots: pagesAtATime, maxWaiting: mostWaiting });
-
+export function eventVerbs({
+  pool,
+  slowReads,
+  clock,
+}: Connection): Omit<EventVerbs, "acceptEvents" | "acceptOwnEvent"> {
   /** The keys of what belongs to an event; null when the tenant has no such event. */
   async function keysOf(text: string, tenantKey: number, eventId: string) {
     const id = parseEventId(eventId);
@@ -89,18 +78,10 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
     return { eventSeq: id.seq, keys: rows.flatMap(({ key }) => (key === null ? [] : [key])) };
   }
 
-  async function findPage(query: PageQuery): Promise<FoundPage> {
+  function findPage(query: PageQuery): Promise<FoundPage> {
     const find = () => pool.snapshot((tx) => pageIn(tx, query, clock));
     if (!isFiltered(query) && query.text === undefined && (query.page + 1) * query.size <= shallowRows) return find();
-    try {
-      return await pages.run([String(query.tenantKey)], async () => {
-        if (query.isAbandoned?.()) throw requestAbandoned();
-        return find();
-      });
-    } catch (error) {
-      if (error instanceof QueueFull) throw storageUnavailable("passing");
-      throw error;
-    }
+    return slowReads.run(query.tenantKey, find, query.isAbandoned);
   }
 
   return {

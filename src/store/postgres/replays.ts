@@ -74,7 +74,7 @@ type Batch = Requeued & { tenantId: string; tenantKey: number };
 
 /** Replays as they are created, listed and queued; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<ReplayVerbs, "returnCancelled"> {
-  const { pool, writes, clock } = connection;
+  const { pool, slowReads, writes, clock } = connection;
   let lookedForLeftAt = Number.NEGATIVE_INFINITY;
 
   /**
@@ -146,7 +146,11 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
     },
 
     async startReplay(tenantKey, replay, now, limits, act) {
-      const { n: selected, lastFailedAt, ...range } = await select({ run: pool.read }, tenantKey, replay);
+      const {
+        n: selected,
+        lastFailedAt,
+        ...range
+      } = await slowReads.run(tenantKey, () => select({ run: pool.read }, tenantKey, replay));
       return writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const bulk = {
@@ -169,11 +173,10 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
     async previewReplay(tenantKey, replay) {
       const reads = { run: pool.read };
       if (replay.kind !== "single") {
-        const [{ n: selected }, payloadsErased] = await Promise.all([
-          select(reads, tenantKey, replay),
-          countErased(reads, tenantKey, replay),
-        ]);
-        return { selected, payloadsErased };
+        return slowReads.run(tenantKey, async () => ({
+          selected: (await select(reads, tenantKey, replay)).n,
+          payloadsErased: await countErased(reads, tenantKey, replay),
+        }));
       }
       const seq = await findOwnEvent(pool.read, tenantKey, replay.eventId ?? "");
       return previewOf(seq === null ? null : await replayed(reads, tenantKey, seq, replay.filter));

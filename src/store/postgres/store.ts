@@ -54,6 +54,7 @@ import { retentionVerbs } from "./retention.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
 import { sealingVerbs } from "./sealed.ts";
 import { settlementVerbs } from "./settlements.ts";
+import { createSlowReads } from "./slow-reads.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { statVerbs } from "./stats.ts";
 import { createStreamLog, streamChannel } from "./stream-log.ts";
@@ -279,6 +280,7 @@ export async function openPostgresStore({
 
   const connection: Connection = {
     pool,
+    slowReads: createSlowReads(),
     writes: node.writes,
     numbers,
     clock,

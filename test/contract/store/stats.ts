@@ -54,6 +54,21 @@ export function statsContract(backend: StoreBackend): void {
         ]);
       });
 
+      test("is whole in a chart of more minutes than are read at once", async () => {
+        const { key: tenantKey } = await world.tenant();
+        const minutes = Array.from({ length: 4_500 }, (_, i) => i);
+        await world.store.addStats(
+          minutes.map((minute) => ({ ...delta, tenantKey, minute, accepted: 1, latency: new Map([[3, 1]]) })),
+        );
+        const { buckets, total } = await world.store.stats(tenantKey, {
+          from: 0,
+          to: 4_499 * minuteMs,
+          bucketMs: 1_500 * minuteMs,
+        });
+        expect(buckets.map(({ accepted }) => accepted)).toEqual([1_500, 1_500, 1_500]);
+        expect([total.accepted, total.p95Ms]).toEqual([4_500, buckets[2]?.p95Ms ?? -1]);
+      });
+
       test("has percentiles within half a bucket", async () => {
         const { key: tenantKey } = await world.tenant();
         for (let ms = 1; ms <= 1_000; ms++) {
