@@ -35,6 +35,11 @@ const addressTimeoutMs = 500;
 
 /** Some 3 KB each. */
 const maxSessions = 512;
+/**
+ * A session holds the chain of certificates that came with it, and a receiver may send 100 KB of any: those of 512 such receivers
+ * would hold 50 MB, on each of two threads.
+ */
+const maxSessionBytes = 16 * 1024;
 
 export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
   const trust = trustIn(extraCa);
@@ -47,6 +52,7 @@ export function createDialler({ extraCa, tunnels }: DiallerOptions): Dial {
     const socket = tls.connect({ ...options, ...trust, servername, ...(session && { session }) });
     socket.on("session", (latest) => {
       sessions.delete(origin);
+      if (latest.length > maxSessionBytes) return;
       if (sessions.size >= maxSessions) forgetOldest(sessions);
       sessions.set(origin, latest);
     });

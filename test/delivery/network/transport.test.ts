@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import { createAddressPolicy } from "../../../src/delivery/network/address.ts";
 import { createTransport, type Transport, type TransportOptions } from "../../../src/delivery/network/transport.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { createAuthority } from "../../support/certificates.ts";
+import { type Certificate, createAuthority, createSelfSigned } from "../../support/certificates.ts";
 import { bodyOf, expectElapsed, expectOutcome, testTimeoutMs } from "../../support/expect-outcome.ts";
 import { noResponse, responded } from "../../support/expected-outcome.ts";
 import { answerOk, head, startDeafReceiver, startHostileReceiver, write } from "../../support/hostile-receiver.ts";
@@ -232,10 +232,11 @@ describe("connections", () => {
     receiver.close();
   });
 
-  test("that a host closes after each answer resume their TLS session", async () => {
+  /** Whether each of three requests resumed the session of the one before; the host closes after each answer. */
+  async function resumedBy(tls: Certificate): Promise<boolean[]> {
     const resumed: boolean[] = [];
     const receiver = await startHostileReceiver({
-      tls: authority.issue({ hosts: ["127.0.0.1"] }),
+      tls,
       onRequest(peer) {
         resumed.push((peer as TLSSocket).isSessionReused());
         peer.end(head(200, "Content-Length: 0", "Connection: close"));
@@ -245,8 +246,18 @@ describe("connections", () => {
     for (let i = 0; i < 3; i++) {
       await bodyOf(await transport.send(requestTo(`https://127.0.0.1:${receiver.port}/${i}`)));
     }
-    expect(resumed).toEqual([false, true, true]);
     receiver.close();
+    return resumed;
+  }
+
+  test("that a host closes after each answer resume their TLS session", async () => {
+    expect(await resumedBy(authority.issue({ hosts: ["127.0.0.1"] }))).toEqual([false, true, true]);
+  });
+
+  test("keep no TLS session of a host that fills it with certificates", async () => {
+    const { cert, key } = authority.issue({ hosts: ["127.0.0.1"] });
+    const filler = createSelfSigned({ hosts: Array.from({ length: 1_000 }, (_, i) => `host-${i}.example`) });
+    expect(await resumedBy({ cert: cert + filler.cert, key })).toEqual([false, false, false]);
   });
 
   test("have no limit: five hundred wait at once for one host", async () => {
