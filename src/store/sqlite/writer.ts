@@ -43,6 +43,9 @@ export type Pace = "soon" | "heavy" | "settlement" | "patient";
 /** Longest pause between two attempts to bring back a writer whose last commit has an unknown outcome. */
 const recoveryPauseMs = 500;
 
+/** How long a writer that is closed goes on with that: a disk that is broken for good must not keep the program from ending. */
+const closingPatienceMs = 5_000;
+
 /**
  * Most jobs in one commit, and enough to end a pause. With more, the first would wait for the last without any job becoming
  * cheaper. Fewer cost more: with 64, a server on two cores handled a tenth fewer events.
@@ -113,7 +116,7 @@ export function createWriter({
   let pausing: ReturnType<typeof setTimeout> | null = null;
   /** Only patient jobs wait for the end of this pause. */
   let isPatient = false;
-  let closed = false;
+  let closedAt: number | null = null;
   /** Set while the outcome of a commit is unknown: nothing may be written, and new work is turned away. */
   let recovering: { since: number } | null = null;
   let whenIdle: (() => void) | null = null;
@@ -177,6 +180,8 @@ export function createWriter({
    *
    * If only the log's index had no room for such an overwriting commit, that is in the log all the same, and nothing is left of
    * the doubtful one. So its waiters are told; until there is room, which may take days, the writer stays stopped.
+   *
+   * If a closed writer gives up, its waiters are told nothing, because nothing is known: their connections end with the program.
    */
   async function recover(jobs: readonly Waiting[], { written, cause }: UnknownCommit): Promise<void> {
     recovering = { since: jobs[0]?.since ?? clock.monotonicMs() };
@@ -186,21 +191,25 @@ export function createWriter({
       transactions.takeBack(written);
       for (const job of jobs.slice(0, written.outcomes.length)) job.reject(translate(cause));
     };
-    while (!(closed && fate === "told")) {
+    let isBack = false;
+    while (!isBack && !mayGiveUp(fate)) {
       try {
         if (fate === "unknown") fate = transactions.isOnDisk(written) ? "on disk" : "lost";
         transactions.run([]);
-        break;
+        isBack = true;
       } catch (error) {
         if (fate === "lost" && error instanceof UnknownCommit && error.isInLogOnly) turnAway();
         await sleep(clock, recoveryPauseMs);
       }
     }
     recovering = null;
-    if (fate === "on disk") answer(jobs, written);
-    else if (fate === "lost") turnAway();
+    if (isBack && fate === "on disk") answer(jobs, written);
+    else if (isBack && fate === "lost") turnAway();
     schedule();
   }
+
+  const mayGiveUp = (fate: Fate): boolean =>
+    closedAt !== null && (fate === "told" || clock.monotonicMs() - closedAt >= closingPatienceMs);
 
   function flush(): void {
     scheduled = false;
@@ -261,7 +270,7 @@ export function createWriter({
 
   return {
     submit<T>(job: Job<T>, pace: Pace = "soon") {
-      if (closed) return Promise.reject(shuttingDown());
+      if (closedAt !== null) return Promise.reject(shuttingDown());
       if (recovering) return Promise.reject(laneStopped());
       return new Promise<T>((resolve, reject) => {
         queueFor(pace).push({
@@ -278,7 +287,7 @@ export function createWriter({
       return waiting.length === 0 ? 0 : clock.monotonicMs() - Math.min(...waiting);
     },
     async close() {
-      closed = true;
+      closedAt ??= clock.monotonicMs();
       if (isWaiting() || scheduled || recovering) await new Promise<void>((resolve) => (whenIdle = resolve));
     },
   };

@@ -354,6 +354,19 @@ describe("an I/O error in a commit", () => {
     },
   );
 
+  test("is not waited for by a store that closes if the disk stays broken: nobody is told what nobody knows", async () => {
+    const { store, control, clock, accept, settle } = await failingStore();
+    control.failing = "before";
+    const waiting = refusalOf(accept());
+    await settle();
+    const closed = store.close().then(() => "closed");
+    clock.advance(4_000);
+    expect(await Promise.race([closed, settle().then(() => "waiting")])).toBe("waiting");
+    clock.advance(1_000);
+    expect(await closed).toBe("closed");
+    expect(await Promise.race([waiting, settle().then(() => "not told")])).toBe("not told");
+  });
+
   test("is waited for by a store that closes", async () => {
     const { store, path, control, clock, accept, settle } = await failingStore();
     control.failing = "after";
