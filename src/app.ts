@@ -89,7 +89,7 @@ import { openStore, storeFolderOf } from "./store/open.ts";
 import type { OpenedStore } from "./store/opened.ts";
 import type { Store } from "./store/store.ts";
 import { announceChange } from "./stream/account-change.ts";
-import { createHub } from "./stream/hub.ts";
+import { createHub, maxStreamsInAll } from "./stream/hub.ts";
 import { streamRoutes } from "./stream/routes.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createPreview, createTestDelivery } from "./webhooks/test-delivery.ts";
@@ -244,7 +244,12 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     mayRun: () => jobs.holds("janitor"),
     ...(deps.keySettleMs !== undefined && { settleMs: deps.keySettleMs }),
   });
-  const hub = createHub({ clock, log, messages: streamLog });
+  const mostDescriptors = machine.descriptors.count()?.limit ?? Number.POSITIVE_INFINITY;
+  const hub = createHub({
+    ...{ clock, log, messages: streamLog },
+    // The other half is for the database, for deliveries and for everybody's requests.
+    mostStreams: Math.min(maxStreamsInAll, Math.floor(mostDescriptors / 2)),
+  });
   const answers = createAnswers({
     clock,
     log,

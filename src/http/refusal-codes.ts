@@ -98,6 +98,7 @@ export const refusalCodes: readonly string[] = [
   "too_many_signing_keys",
   "too_many_single_replays",
   "too_many_streams",
+  "too_many_streams_in_all",
   "too_many_tests",
   "too_many_upgrades",
   "too_many_webhook_changes",

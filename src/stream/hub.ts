@@ -1,4 +1,4 @@
-import { rateLimited } from "../domain/errors.ts";
+import { rateLimited, unavailable } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { encodeMessage, type StreamEventKind, type StreamLog, type Tail } from "../store/stream-log.ts";
@@ -18,7 +18,7 @@ export interface Subscription {
 export interface Hub {
   /** `data` is called only if somebody of this tenant is listening or may resume. Never blocks, never throws. */
   publish(tenantId: string, kind: StreamEventKind, data: () => Record<string, unknown>): void;
-  /** @throws rate_limited `too_many_streams` */
+  /** @throws rate_limited `too_many_streams`; unavailable `too_many_streams_in_all` */
   subscribe(tenantId: string, options: Subscription): ReadableStream<Uint8Array>;
   /** Ends all streams of a tenant and forgets its messages. */
   closeTenant(tenantId: string): void;
@@ -30,6 +30,9 @@ export interface Hub {
 
 /** Rules, section 3. */
 export const maxStreamsPerTenant = 50;
+
+/** Of all accounts together; each takes 12 KB and a descriptor. */
+export const maxStreamsInAll = 20_000;
 
 /** Rules, section 11: a comment keeps proxies from cutting a quiet stream, and the session is checked at the same time. */
 export const heartbeatMs = 15_000;
@@ -70,9 +73,11 @@ export interface HubDeps {
   clock: Clock;
   log: Log;
   messages: StreamLog;
+  /** @default maxStreamsInAll */
+  mostStreams?: number;
 }
 
-export function createHub({ clock, log, messages }: HubDeps): Hub {
+export function createHub({ clock, log, messages, mostStreams = maxStreamsInAll }: HubDeps): Hub {
   const audiences = new Map<string, Audience>();
   let openStreams = 0;
 
@@ -142,16 +147,25 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
     }
   }
 
+  /**
+   * Where there are as many streams as there may be, the account that has most of them gives up its oldest to one that has
+   * fewer: twenty accounts with fifty each would otherwise keep everybody else out. Its client comes back, and is refused.
+   */
+  function refuseTooMany(tenantId: string): void {
+    const own = audiences.get(tenantId)?.readers.size ?? 0;
+    if (own >= maxStreamsPerTenant) throw tooManyOfAccount();
+    if (openStreams < mostStreams) return;
+    let most: [string, Audience] | undefined;
+    for (const each of audiences) if (each[1].readers.size > (most?.[1].readers.size ?? own + 1)) most = each;
+    const [oldest] = most?.[1].readers ?? [];
+    if (!most || !oldest) throw tooManyInAll();
+    end(...most, oldest);
+  }
+
   function subscribe(tenantId: string, { sessionId, lastEventId, endsAt, stillValid }: Subscription) {
+    refuseTooMany(tenantId);
     const audience = audienceOf(tenantId);
     const { tail, readers } = audience;
-    if (readers.size >= maxStreamsPerTenant) {
-      throw rateLimited(
-        `The account has ${maxStreamsPerTenant} open streams, which is the limit; close one.`,
-        "too_many_streams",
-        heartbeatMs / 1000,
-      );
-    }
     audience.cancelExpiry?.();
     audience.cancelExpiry = null;
 
@@ -261,3 +275,17 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
     },
   };
 }
+
+const tooManyOfAccount = () =>
+  rateLimited(
+    `The account has ${maxStreamsPerTenant} open streams, which is the limit; close one.`,
+    "too_many_streams",
+    heartbeatMs / 1000,
+  );
+
+const tooManyInAll = () =>
+  unavailable(
+    "The server has as many open streams as it may; retry after the number of seconds in Retry-After.",
+    "too_many_streams_in_all",
+    heartbeatMs / 1000,
+  );

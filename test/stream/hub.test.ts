@@ -9,14 +9,14 @@ import { createFakeClock } from "../support/fake-clock.ts";
 const hour = 3_600_000;
 
 /** @param ready of each tail, for a log that has to be read before it answers */
-function setUp({ ready = () => null }: { ready?: () => Promise<void> | null } = {}) {
+function setUp({ ready = () => null, ...most }: { ready?: () => Promise<void> | null; mostStreams?: number } = {}) {
   const clock = createFakeClock();
   const memory = createMemoryLog(clock);
   const messages: StreamLog = {
     ...memory,
     watch: (tenantId, onMore) => Object.assign(memory.watch(tenantId, onMore), { ready }),
   };
-  const hub = createHub({ clock, log: silentLog, messages });
+  const hub = createHub({ clock, log: silentLog, messages, ...most });
   const open = (tenantId = "t1", given: Partial<Subscription> = {}) => {
     const defaults = { sessionId: "s1", endsAt: clock.now() + 2 * hour, stillValid: async () => true };
     return listen(hub.subscribe(tenantId, { ...defaults, ...given }));
@@ -401,6 +401,45 @@ test("an account has at most 50 streams open", async () => {
   await streams[0]?.close();
   open();
   expect(hub.openStreams).toBe(maxStreamsPerTenant + 1);
+});
+
+describe("all accounts together", () => {
+  const refusal = expect.objectContaining({ kind: "unavailable", code: "too_many_streams_in_all" });
+  function outcomeOf(open: () => unknown) {
+    try {
+      open();
+      return "open";
+    } catch (error) {
+      return error;
+    }
+  }
+
+  test("have a limit, at which the account with most streams gives up its oldest to one with fewer", async () => {
+    const { hub, open } = setUp({ mostStreams: 6 });
+    const busy = Array.from({ length: 6 }, () => open("busy"));
+    expect(outcomeOf(() => open("busy"))).toEqual(refusal);
+    open("t2");
+    open("t2");
+    await busy[0]?.untilEnd();
+    await busy[1]?.untilEnd();
+    expect(hub.openStreams).toBe(6);
+    open("t3");
+    // What was closed comes back, and makes nobody give way who has no more.
+    expect(outcomeOf(() => open("busy"))).toEqual(refusal);
+    expect(outcomeOf(() => open("t2"))).toEqual(refusal);
+    expect(outcomeOf(() => open("t4"))).toBe("open");
+  });
+
+  test("who is refused leaves nothing behind", async () => {
+    const { hub, open, publish } = setUp({ mostStreams: 1 });
+    const stream = open("t1");
+    let built = 0;
+    expect(outcomeOf(() => open("t2"))).toEqual(refusal);
+    hub.publish("t2", "event.accepted", () => ({ n: ++built }));
+    expect(built).toBe(0);
+    publish(1, "t1");
+    expect((await stream.message()).data).toEqual({ n: 1 });
+  });
 });
 
 describe("a stream over a log that is not ready at once", () => {
