@@ -1,6 +1,6 @@
 import type { S3Access } from "../backup-settings.ts";
 import { StartupError } from "../domain/errors.ts";
-import { codeOf, messageOf } from "../lib/error-message.ts";
+import { codeOf, messageOf, oneLine } from "../lib/error-message.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
 import { type Staging, stage } from "./folder.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
@@ -113,7 +113,10 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
   };
 }
 
-/** Worded by error code, because S3's own messages are not written for this audience. */
+/**
+ * Worded by error code, because S3's own messages are not written for this audience. Of a gateway, a whole page may be all that
+ * came.
+ */
 function failure(error: unknown, what: string, endpoint: string | null): unknown {
   const code = codeOf(error);
   if (error instanceof StartupError) return error;
@@ -126,6 +129,6 @@ function failure(error: unknown, what: string, endpoint: string | null): unknown
     ConnectionRefused: `${endpoint ?? "Amazon S3"} cannot be reached. Try: check AWS_ENDPOINT_URL_S3 and the network`,
   };
   const said =
-    remedies[code] ?? `${messageOf(error)}${code === "" ? "" : ` (${code})`}. Try: again, or check the store`;
+    remedies[code] ?? `${oneLine(messageOf(error))}${code === "" ? "" : ` (${code})`}. Try: again, or check the store`;
   return new StartupError(`${what}: ${said}.`);
 }

@@ -1,4 +1,5 @@
 import { holdDescriptors } from "./descriptors.ts";
+import { oneLine } from "./error-message.ts";
 
 /** What is used of a thread. */
 export type Thread = Pick<
@@ -42,18 +43,12 @@ export function createBusyTime(): BusyTime {
   };
 }
 
-const longestFault = 500;
-
 /**
  * What ended a thread, as one line of bounded length. The runtime quotes the lines of code around it first, and those of the
  * executable are as long as the program.
  */
-export const faultOf = ({ message }: Pick<ErrorEvent, "message">): string =>
-  message
-    .replace(/^(?: *\d+ \|.*\n)+ *\^ *\n/, "")
-    .replaceAll(/\s+/g, " ")
-    .trim()
-    .slice(0, longestFault);
+export const faultOf = ({ message: text }: Pick<ErrorEvent, "message">): string =>
+  oneLine(text.replace(/^(?: *\d+ \|.*\n)+ *\^ *\n/, ""));
 
 export interface Threads {
   readonly start: StartThread;
