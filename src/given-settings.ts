@@ -78,13 +78,15 @@ function contentOf(setting: Setting<unknown>, name: string, file: string, warn: 
 function parsed(setting: Setting<unknown>, given: Omit<Given, "value">): Given {
   const value = setting.parse(given.text);
   if (value !== null) return { ...given, value: isOptional(value) ? value.value : value };
-  const { rule, example, isSecret, mistakenSecret } = setting;
+  const { rule, example, isSecret, isUrl, mistakenSecret } = setting;
   if (given.file !== null) {
     throw new StartupError(
       `${given.name} names a file that must contain ${rule}: ${given.file}. Try: a value such as ${example}`,
     );
   }
-  const shown = isSecret || mistakenSecret?.test(given.text) ? "" : `, not "${given.text}"`;
+  // Somebody may have put a password into any URL.
+  const quoted = isUrl ? given.text.replace(/(\/\/[^:]*):.*@/, "$1:…@") : given.text;
+  const shown = isSecret || mistakenSecret?.test(given.text) ? "" : `, not "${quoted}"`;
   const Mistake = given.source === "flag" ? UsageError : StartupError;
   throw new Mistake(`${given.name ?? setting.env} must be ${rule}${shown}. Try: ${remedyFor(setting, given)}`);
 }

@@ -255,6 +255,16 @@ describe("a setting from a file", () => {
     },
   );
 
+  test.each([
+    ["POSTRIDER_PUBLIC_URL", "https://ada:s3cr@t@relay.example"],
+    ["POSTRIDER_PAYSTACK_URL", "https://ada:s3cr@t@pay.example"],
+    ["POSTRIDER_BACKUP_URL", "s3://ada:s3cr@t@backups/x"],
+  ])("a password in %s is refused, and not shown", (name, url) => {
+    const refusal = refusalOf({ [name]: url });
+    expect(refusal).toContain(url.replace("s3cr@t", "…"));
+    expect(refusal).not.toMatch(/s3cr|@t/);
+  });
+
   test("that is empty or missing stops the start and is named", () => {
     const file = fileWith("\n");
     expect(refusalOf({ [variable]: file })).toBe(
