@@ -108,6 +108,8 @@ export interface App extends Lifecycle, Pick<OpenedStore, "store" | "sandboxBook
 export interface AppDeps {
   clock: Clock;
   log: Log;
+  /** See `BoundedLogOptions`. */
+  isLogBehind?(): boolean;
   secrets: Secrets;
   /** The store's. The disk that must not fill up is its own, or that of the database if this has a link to it. */
   storeFolder: string;
@@ -163,6 +165,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     // Each of these is an act of the operator, and a record of who did what is never too much.
     always: (event) => event === "operator.acted",
+    ...(deps.isLogBehind && { isBehind: deps.isLogBehind }),
     onLeftOut: () => metrics.lineLeftOut(),
   });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });

@@ -43,6 +43,7 @@ const io: Io = {
   args: process.argv.slice(2),
   predecessor,
   out: lines.write,
+  isBehind: lines.isBehind,
   err(line) {
     // On a terminal both are one text, which is read in the order it was written.
     lines.flush();
@@ -107,11 +108,15 @@ function readPredecessor(): Predecessor | null {
   };
 }
 
+/** Standard output whose reader stands still has this much in memory, which is some 20,000 lines of a log. */
+const mostWaitingCharacters = 8 * 2 ** 20;
+
 /** Lines from one turn of the loop go out in one write: under load the log has thousands a second. */
 function createLineWriter() {
   let lines: string[] = [];
   let written = Promise.resolve();
   let failure: Error | null = null;
+  let waiting = 0;
   // Whoever writes hears of it, too.
   process.stdout.on("error", () => {});
   const flush = () => {
@@ -119,8 +124,10 @@ function createLineWriter() {
     const text = lines.join("");
     lines = [];
     if (process.stdout.isTTY === true) progress.above("");
+    waiting += text.length;
     const taken = new Promise<void>((resolve) => {
       process.stdout.write(text, (error) => {
+        waiting -= text.length;
         failure ??= error ?? null;
         resolve();
       });
@@ -132,6 +139,7 @@ function createLineWriter() {
       if (lines.push(`${text}\n`) === 1) setImmediate(flush);
     },
     flush,
+    isBehind: () => waiting > mostWaitingCharacters,
     /** Resolves when everything flushed has been taken. An empty write would not tell: Bun 1.4.5 calls back immediately. */
     whenWritten: () => written,
     /** Why some of it was lost; null: none was. A reader that has gone (`postrider help | head -1`) wants no more. */

@@ -9,6 +9,8 @@ export interface Io {
   readonly predecessor: Predecessor | null;
   /** Writes one or more lines to standard output. */
   out(text: string): void;
+  /** Whether much of that waits for its reader, and more would take memory. */
+  isBehind(): boolean;
   /** Writes one line to standard error. */
   err(line: string): void;
   /** Whether standard output is read by a person. */

@@ -90,6 +90,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
   const starting = createApp(config, {
     clock,
     log,
+    isLogBehind: io.isBehind,
     secrets,
     storeFolder,
     // A node that is alive gives back what it owns by itself.

@@ -7,10 +7,12 @@ function setUp(level: "debug" | "info" = "info") {
   const clock = createFakeClock();
   const lines: { event: string; of?: string; lines?: number }[] = [];
   let leftOut = 0;
+  const reader = { isBehind: false };
   const log = createBoundedLog({
     log: createLog({ level, format: "json", now: clock.now, out: (line) => void lines.push(JSON.parse(line)) }),
     clock,
     always: (event) => event === "operator.acted",
+    isBehind: () => reader.isBehind,
     onLeftOut: () => {
       leftOut += 1;
     },
@@ -19,7 +21,7 @@ function setUp(level: "debug" | "info" = "info") {
     for (let i = 0; i < n; i++) log.write(at, event, { i });
   };
   const count = (event: string) => lines.filter((line) => line.event === event).length;
-  return { clock, lines, flood, count, leftOut: () => leftOut };
+  return { clock, lines, reader, flood, count, leftOut: () => leftOut };
 }
 
 describe("a bounded log", () => {
@@ -55,6 +57,24 @@ describe("a bounded log", () => {
     flood("operator.acted", 1000);
     flood("request.answered", 1000, "debug");
     expect([count("operator.acted"), count("request.answered")]).toEqual([1000, 1000]);
+  });
+
+  test("writes nothing for a reader that stands still but what is always written, and then how many lines it was", () => {
+    const { clock, lines, reader, flood, count, leftOut } = setUp("debug");
+    reader.isBehind = true;
+    flood("request.answered", 1000, "debug");
+    flood("login.failed", 1);
+    flood("operator.acted", 1);
+    expect([lines.length, count("operator.acted"), leftOut()]).toEqual([1, 1, 1001]);
+    reader.isBehind = false;
+    flood("login.failed", 1);
+    flood("request.answered", 400, "debug");
+    clock.advance(60_000);
+    expect([count("login.failed"), count("request.answered")]).toEqual([1, 400]);
+    expect(lines.slice(-2)).toMatchObject([
+      { event: "log.lines_left_out", of: "request.answered", lines: 1000 },
+      { event: "log.lines_left_out", of: "login.failed", lines: 1 },
+    ]);
   });
 
   test("lines below the level are neither written nor counted", () => {

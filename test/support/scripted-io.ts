@@ -40,6 +40,7 @@ export function createScriptedIo({ env = {}, isTerminal = false, answers = [], i
     input: () => input ?? null,
     progress: (line) => write(progress, line),
     standBack() {},
+    isBehind: () => false,
     onSignal() {},
     nextSignal() {
       const earlier = signals.shift();
