@@ -52,7 +52,7 @@ const overdueAtPages = 16_384;
 
 export function createCheckpointer(
   client: Database,
-  reader: Reader,
+  reader: Pick<Reader, "checkpoint">,
   onFailure?: (failure: { operation: string; error: unknown }) => void,
   // Real time by default: how fast a log grows depends on the machine.
   clock: Pick<Clock, "monotonicMs"> = systemClock,

@@ -146,9 +146,10 @@ export function eventVerbs(
         }
         const paged = { filter, offset, limit: query.size };
         if (isFiltered(query)) {
+          const run = reader.runFor(query.isAbandoned);
           const [places, counted] = await Promise.all([
-            reader.run("pagePlaces", paged),
-            reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
+            run("pagePlaces", paged),
+            run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
           ]);
           return { records: listOf(places, false), ...totalOf(counted) };
         }
@@ -160,7 +161,9 @@ export function eventVerbs(
         // Records newer than those counted do not shift a page that is found from the oldest end.
         const counted = { ...paged, total };
         const isNear = walkedRows(counted) <= shallowRows;
-        const places = isNear ? queries.pagePlaces(counted) : await reader.run("pagePlaces", counted);
+        const places = isNear
+          ? queries.pagePlaces(counted)
+          : await reader.runFor(query.isAbandoned)("pagePlaces", counted);
         return { records: listOf(places, isNear), ...counts };
       }),
 

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { shuttingDown } from "../../domain/errors.ts";
+import { requestAbandoned, shuttingDown } from "../../domain/errors.ts";
 import { faultOf, type StartThread, startWorker, type Thread } from "../../lib/threads.ts";
 import { createTurnstile } from "../../lib/turnstile.ts";
 import { type PackedStep, unpackStep } from "./packed-step.ts";
@@ -11,6 +11,11 @@ import { type Queries, type QueryName, type QueryRun, runHere } from "./queries.
  */
 export interface Reader {
   readonly run: QueryRun;
+  /**
+   * Like `run`, for a client that may leave: those of two hundred lists whose connections were cut would go on for minutes.
+   * @throws invalid `request_abandoned` when it has left by its turn
+   */
+  runFor(isAbandoned: (() => boolean) | undefined): QueryRun;
   /** Copies what has been committed from the log into the database file; waits for no query that has not reached the thread. */
   checkpoint(): Promise<void>;
   /** Ends the thread and its connections; requests not answered by then fail with `unavailable`. */
@@ -105,16 +110,22 @@ export function createReader(databasePath: string, startThread: StartThread = st
     rejectAll(shuttingDown());
   }
 
-  return {
-    async run(name, params) {
+  const runFor =
+    (isAbandoned?: () => boolean): QueryRun =>
+    async (name, params) => {
       const turn = turns.pass(accountIn(params), 1);
       if (turn !== null) await turn;
       try {
+        if (isAbandoned?.()) throw requestAbandoned();
         return await ask({ kind: "query", name, params });
       } finally {
         turns.leave(1);
       }
-    },
+    };
+
+  return {
+    run: runFor(),
+    runFor,
     async checkpoint() {
       await ask({ kind: "checkpoint" });
     },
@@ -135,6 +146,7 @@ function accountIn(params: unknown): number | undefined {
 export function createSameThreadReader(client: Database, queries: Queries): Reader {
   return {
     run: runHere(queries),
+    runFor: () => runHere(queries),
     checkpoint: async () => void client.run("pragma wal_checkpoint(passive)"),
     close: async () => {},
   };

@@ -82,6 +82,20 @@ describe("the reader", () => {
       expect([isAnswered, ended.length]).toEqual([true, 4]);
     });
 
+    test("one whose client has gone by its turn is not sent", async () => {
+      const { reader, arrived, answerFirst } = slowReader();
+      let hasGone = false;
+      const list = () => reader.runFor(() => hasGone)("countEvents", of(1));
+      const asked = [list(), list(), list(), list()].map(refusalOf);
+      hasGone = true;
+      for (let i = 0; i < 2; i += 1) await answerFirst();
+      expect(await Promise.all(asked)).toEqual([
+        ...["fulfilled", "fulfilled"],
+        ...["invalid request_abandoned", "invalid request_abandoned"],
+      ]);
+      expect(arrived).toEqual([]);
+    });
+
     test("a checkpoint waits for none that has not reached the thread", async () => {
       const { reader, arrived } = slowReader();
       for (let i = 0; i < 100; i += 1) void reader.run("countEvents", of(1));
