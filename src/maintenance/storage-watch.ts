@@ -35,6 +35,8 @@ const classesByCode: readonly (readonly [prefix: string, StorageErrorClass])[] =
   // Too many connections.
   ["53", "busy"],
   ["57014", "busy"],
+  ["25P03", "busy"],
+  ["25P04", "busy"],
   ["25006", "readonly"],
   ["58", "ioerr"],
   ["XX001", "corrupt"],

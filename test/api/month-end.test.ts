@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { storageDamaged } from "../../src/store/sqlite/damage.ts";
+import { storageDamaged } from "../../src/store/unless-damaged.ts";
 import { until } from "../support/api-server.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {

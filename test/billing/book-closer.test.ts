@@ -3,7 +3,7 @@ import { createBookCloser } from "../../src/billing/book-closer.ts";
 import { unavailable } from "../../src/domain/errors.ts";
 import { createLog, silentLog } from "../../src/lib/log.ts";
 import type { Books } from "../../src/store/billing.ts";
-import { storageDamaged } from "../../src/store/sqlite/damage.ts";
+import { storageDamaged } from "../../src/store/unless-damaged.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 test.each<[string, Error, string]>([

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLeftOut } from "../../src/billing/left-out.ts";
 import { unavailable } from "../../src/domain/errors.ts";
-import { storageDamaged } from "../../src/store/sqlite/damage.ts";
+import { storageDamaged } from "../../src/store/unless-damaged.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 function setUp(errors: Record<number, Error>) {

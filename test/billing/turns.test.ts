@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createTurns } from "../../src/billing/turns.ts";
 import { everyJob } from "../../src/store/jobs.ts";
-import { storageDamaged } from "../../src/store/sqlite/damage.ts";
+import { storageDamaged } from "../../src/store/unless-damaged.ts";
 import { until } from "../support/api-server.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { startMonthEnd } from "../support/month-end.ts";

@@ -2,6 +2,7 @@ import { SQL } from "bun";
 import { type DomainError, invalid, unavailable } from "../../domain/errors.ts";
 import { isCertificateRefused } from "../../lib/certificate.ts";
 import { codeOf } from "../../lib/error-message.ts";
+import { storageDamaged } from "../unless-damaged.ts";
 
 /**
  * What a failed call to PostgreSQL means. The question behind it is always whether something may have been written: only a
@@ -13,10 +14,21 @@ import { codeOf } from "../../lib/error-message.ts";
  *   exhausted as passing, and the server has no connection left
  *   conflict  as passing: two transactions were in each other's way, and the server chose this one
  *   standby   as passing, and the server is read-only: after a failover it is the wrong one
+ *   broken    as passing, and the server could not read or write one of its files: perhaps a disk that fails in one place
+ *   damaged   as passing, and a page that it read is damaged: what was asked for fails until it is restored
  *   lost      the connection ended, or our deadline passed, while the server had the statement
  *   defect    none of these: a constraint, or a statement that is wrong
  */
-export type Fault = "passing" | "full" | "exhausted" | "conflict" | "standby" | "lost" | "defect";
+export type Fault =
+  | "passing"
+  | "full"
+  | "exhausted"
+  | "conflict"
+  | "standby"
+  | "broken"
+  | "damaged"
+  | "lost"
+  | "defect";
 
 /**
  * A statement was sent, and its outcome is not known: it may have been written, or still will be. Never `unavailable`, which
@@ -67,9 +79,13 @@ const bySqlState: readonly (readonly [prefix: string, fault: Fault])[] = [
   // No such user, password or database: only a new connection gets this.
   ["28", "passing"],
   ["3D000", "passing"],
-  // The server ended the connection. One that was waiting for its standby is ended after it has committed.
+  ["58", "broken"],
+  ["XX001", "damaged"],
+  ["XX002", "damaged"],
+  // The server ended the connection, for its own reasons or by a limit of time. One that was waiting for its standby is ended after it has committed.
   ["57P", "lost"],
   ["25P03", "lost"],
+  ["25P04", "lost"],
   ["08", "lost"],
 ];
 
@@ -120,6 +136,7 @@ const storageRetrySeconds = 5;
 const refusals: Partial<Record<Fault, { text: string; code?: string }>> = {
   full: { text: "server's disk is full", code: "storage_full" },
   exhausted: { text: "has no connection free at the moment" },
+  broken: { text: "server cannot read or write its files" },
 };
 
 /**
@@ -127,6 +144,13 @@ const refusals: Partial<Record<Fault, { text: string; code?: string }>> = {
  * @param cause what the client or the server said
  */
 export function storageUnavailable(fault: Fault, cause?: unknown): DomainError {
+  if (fault === "damaged") return storageDamaged(cause);
   const { text, code = "storage_unavailable" } = refusals[fault] ?? { text: "does not answer at the moment" };
   return unavailable(`The database ${text}; retry later.`, code, storageRetrySeconds, cause);
+}
+
+/** Whether it may be a matter of the rows that a statement was for: with others it may succeed. */
+export function isOfRows({ cause }: DomainError): boolean {
+  const fault = faultOf(cause);
+  return fault === "broken" || fault === "damaged";
 }

@@ -1,6 +1,6 @@
 import { DomainError, shuttingDown } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
-import { OutcomeUnknown, storageUnavailable } from "./faults.ts";
+import { isOfRows, OutcomeUnknown, storageUnavailable } from "./faults.ts";
 import type { LaneMark } from "./nodes.ts";
 import type { Pool } from "./pool.ts";
 
@@ -147,7 +147,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
       onCommit?.({ jobs: jobs.length, durationMs: clock.monotonicMs() - startedAt });
     } catch (error) {
       if (error instanceof OutcomeUnknown) await recover(jobs, error);
-      else if (error instanceof DomainError || jobs.length === 1) rejectAll(jobs, error);
+      else if (jobs.length === 1 || (error instanceof DomainError && !isOfRows(error))) rejectAll(jobs, error);
       else for (const job of jobs) await writeBatch([job]);
     }
   }

@@ -52,6 +52,9 @@ export async function knownReasonOf(
     return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
   if (isStarting(error)) return `is not ready (${message}). Try: start again in a moment.`;
   if (state === "53100") return `has no room on its disk (${message}). Try: free some there.`;
+  if (state !== undefined && /^(58|XX00[12])/.test(state)) {
+    return `cannot read or write its files (${message}). Try: look into its log, and check its disk.`;
+  }
   if (state === "53300") {
     return `has no connection left (${message}). Try: raise max_connections, or the limit of that user or database.`;
   }

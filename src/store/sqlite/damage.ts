@@ -1,7 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { unavailable } from "../../domain/errors.ts";
 import { encodeEventId } from "../../lib/id.ts";
-import { damagedCode } from "../unless-damaged.ts";
+import { storageDamaged } from "../unless-damaged.ts";
 
 /**
  * Damage: data in a page of the database file that the disk has lost or changed. SQLite notices most of it when it reads the
@@ -79,16 +78,6 @@ export async function readOrRefuse<T>(report: () => void, read: () => T | Promis
     throw storageDamaged();
   }
 }
-
-/** It will not be repaired soon: the operator has to restore a backup. */
-const damageRetrySeconds = 300;
-
-export const storageDamaged = () =>
-  unavailable(
-    "This data is damaged in storage and cannot be read; ask the operator of this server to restore it from a backup.",
-    damagedCode,
-    damageRetrySeconds,
-  );
 
 /** Stands for the random part of an id that cannot be read. */
 export const lostTail: Uint8Array = Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0, 0);

@@ -19,8 +19,9 @@ import { type SearchOptions, type SearchResult, type SeqRange, searchRecords } f
 import { completeList } from "../steps.ts";
 import type { EventVerbs, PageQuery } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
+import { storageDamaged } from "../unless-damaged.ts";
 import type { Connection } from "./connection.ts";
-import { isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
+import { isDamage, isWhole, readOrRefuse } from "./damage.ts";
 import type { AttemptRow } from "./list-steps.ts";
 import { listedOf } from "./listed.ts";
 import { type RecordFilter, stateNumber } from "./queries.ts";

@@ -4,7 +4,8 @@ import { type Clock, sleep } from "../../lib/clock.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
 import { codeOf } from "../../lib/error-message.ts";
 import { threadCpuMs } from "../../lib/threads.ts";
-import { isDamage, storageDamaged } from "./damage.ts";
+import { storageDamaged } from "../unless-damaged.ts";
+import { isDamage } from "./damage.ts";
 import { createTransactions, type Job, type TransactionOptions, UnknownCommit, type Written } from "./transaction.ts";
 
 /**

@@ -101,6 +101,24 @@ describeWithPostgres("a lane", () => {
     expect((await queueOf(pool)).map(({ seq }) => seq)).toEqual([1, 2, 3]);
   });
 
+  test.each([
+    ["whose rows are on a part of the disk that fails", "58030", "storage_unavailable"],
+    ["whose rows are on a damaged page", "XX001", "storage_damaged"],
+  ])("a job %s fails alone", async (_, state, code) => {
+    const { pool, node, lanePool } = await setUp();
+    await pool.write(
+      `create function refuse() returns trigger language plpgsql as
+        $$ begin raise exception 'could not read block' using errcode = '${state}'; end $$`,
+    );
+    await pool.write(
+      "create trigger refuse before insert on event for each row when (new.seq = 2) execute function refuse()",
+    );
+    const lane = eventLane(lanePool, node);
+    const answers = await Promise.all([1, 2, 3].map((seq) => refusalOf(lane.submit(seq))));
+    expect(answers).toEqual([1, code, 3]);
+    expect((await queueOf(pool)).map(({ seq }) => seq)).toEqual([1, 3]);
+  });
+
   test("a job that a rule refuses costs its neighbours nothing", async () => {
     const { node, lanePool } = await setUp();
     const refused = new DomainError({ kind: "invalid", code: "odd", message: "Odd." });

@@ -191,7 +191,11 @@ describeWithPostgres("a pool of connections", () => {
     ["53200", "storage_unavailable"],
     ["55P03", "storage_unavailable"],
     ["40001", "storage_unavailable"],
+    ["58030", "storage_unavailable"],
+    ["XX001", "storage_damaged"],
+    ["XX002", "storage_damaged"],
     ["57P01", "unknown"],
+    ["25P04", "unknown"],
   ])("what the server refuses with %s is %s", async (state, code) => {
     const { pool } = await open();
     expect(await refusalOf(pool.write(failing(state)))).toBe(code);
