@@ -24,7 +24,7 @@ import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { faultOf, sqlStateOf } from "./faults.ts";
-import { createPool, type Pool } from "./pool.ts";
+import { createPool, type Pool, type Transaction } from "./pool.ts";
 import { unusable } from "./unusable.ts";
 
 export interface Migration {
@@ -77,23 +77,38 @@ export interface MigrateOptions {
   /** See `PoolOptions`. */
   onFailure?(error: unknown): void;
   list?: readonly Migration[];
+  /** How long a statement may wait for what others hold. @default 3 s */
+  lockTimeoutMs?: number;
 }
 
 /**
+ * Whoever waits for a table to change it holds up all who come after, running servers too: so a migration must not wait for a
+ * report that takes hours. It is tried again later. Longer than `deadlock_timeout`, after which an autovacuum in the way is ended.
+ */
+const longestLockMs = 3_000;
+
+/**
  * Brings the schema up to that of this program, forward only, each migration in its own transaction. Nodes that start at the
- * same time take turns through a lock on the table that counts migrations; those that come later find nothing to do.
+ * same time take turns through a lock on the table that counts migrations; those that come later find nothing to do. Where there
+ * is nothing to do, that lock is not asked for: `pg_dump` would keep it from a server for hours.
  *
  * A migration only adds: nodes of the previous release run alongside this one until they are replaced.
  *
  * @throws StartupError when the database has seen more migrations than this program knows, or one is wrong; otherwise as
  * `Pool.transact`
  */
-export async function migrate({ url, clock, onFailure, list = migrations }: MigrateOptions): Promise<void> {
+export async function migrate({
+  url,
+  clock,
+  onFailure,
+  list = migrations,
+  lockTimeoutMs = longestLockMs,
+}: MigrateOptions): Promise<void> {
   // May take any time: an index over many rows, or waiting for another node that builds it.
   const pool = createPool({ url, clock, size: 1, statementTimeoutMs: 0, ...(onFailure && { onFailure }) });
   try {
     await makeTable(pool);
-    while (await migrateOnce(pool, list));
+    while ((await countDone(pool.read, list)) < list.length) await migrateOnce(pool, list, lockTimeoutMs);
   } finally {
     await pool.close();
   }
@@ -130,15 +145,22 @@ async function makeTable(pool: Pool): Promise<void> {
   }
 }
 
-/** @returns whether there was one to run. @throws `unavailable` as well, when it may be repeated */
-function migrateOnce(pool: Pool, list: readonly Migration[]): Promise<boolean> {
+/** @throws StartupError when there are more than this program knows */
+async function countDone(run: Transaction["run"], { length: known }: readonly Migration[]): Promise<number> {
+  const [row] = await run<{ version: number }>("select count(*)::int as version from migration");
+  const done = row?.version ?? 0;
+  if (done > known) throw newerSchema(done, known);
+  return done;
+}
+
+/** Runs the next one, unless another node has. @throws `unavailable` as well, when it may be repeated */
+function migrateOnce(pool: Pool, list: readonly Migration[], lockTimeoutMs: number): Promise<void> {
   return pool.transact(async (tx) => {
     await tx.run("lock table migration in access exclusive mode");
-    const [row] = await tx.run<{ version: number }>("select count(*)::int as version from migration");
-    const done = row?.version ?? 0;
-    if (done > list.length) throw newerSchema(done, list.length);
+    const done = await countDone(tx.run, list);
     const next = list[done];
-    if (next === undefined) return false;
+    if (next === undefined) return;
+    await tx.run(`set local lock_timeout = ${lockTimeoutMs}`);
     try {
       for (const statement of statementsOf(next.sql)) await tx.run(statement);
     } catch (error) {
@@ -150,7 +172,6 @@ function migrateOnce(pool: Pool, list: readonly Migration[]): Promise<boolean> {
       );
     }
     await tx.run("insert into migration (version, name) values ($1, $2)", [done + 1, next.name]);
-    return true;
   });
 }
 

@@ -55,6 +55,12 @@ export async function knownReasonOf(
   if (state !== undefined && /^(58|XX00[12])/.test(state)) {
     return `cannot read or write its files (${message}). Try: look into its log, and check its disk.`;
   }
+  if (state === "55P03") {
+    return (
+      `has a table to be changed that a transaction holds (${message}). ` +
+      "Try: end the transaction that has been open for longest (select * from pg_stat_activity order by xact_start)."
+    );
+  }
   if (state === "53300") {
     return `has no connection left (${message}). Try: raise max_connections, or the limit of that user or database.`;
   }

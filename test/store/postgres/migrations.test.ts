@@ -154,6 +154,41 @@ describeWithPostgres("a database", () => {
     await upgrade();
   });
 
+  /** Reads a table in a transaction that stays open until the test says so, as a report does, or a dump. */
+  async function hold(url: string, table: string) {
+    const isHeld = Promise.withResolvers<void>();
+    const mayEnd = Promise.withResolvers<void>();
+    const ended = postgres.pool(url).transact(async (tx) => {
+      await tx.run(`lock table ${table} in access share mode`);
+      isHeld.resolve();
+      await mayEnd.promise;
+    });
+    await isHeld.promise;
+    return async () => {
+      mayEnd.resolve();
+      await ended;
+    };
+  }
+
+  test("that somebody copies is no reason to wait, where there is nothing to upgrade", async () => {
+    const url = await postgres.database();
+    await run(url, [first]);
+    const release = await hold(url, "migration");
+    await run(url, [first]);
+    await release();
+  });
+
+  test("is not upgraded while a long transaction holds a table, and holds up nobody for it", async () => {
+    const url = await postgres.database();
+    await run(url, [first]);
+    const release = await hold(url, "one");
+    const upgrade = () => migrate({ url, clock: systemClock, list: [first, second], lockTimeoutMs: 50 });
+    await expect(upgrade()).rejects.toMatchObject({ kind: "unavailable" });
+    await postgres.pool(url).write("insert into one values (1)");
+    await release();
+    await upgrade();
+  });
+
   test("that several nodes upgrade at once is upgraded once", async () => {
     const url = await postgres.database();
     await Promise.all(Array.from({ length: 6 }, () => run(url)));

@@ -14,6 +14,7 @@ describeWithPostgres("a server that starts", () => {
 
   const patience = { url: "postgres://db.test/postrider", clock: createFastClock(1_000), onFailure() {} };
   const diskFull = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "53100" });
+  const isHeld = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "55P03" });
   const noneLeft = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "53300" });
 
   test.each<[why: string, error: Error, said: RegExp]>([
@@ -32,6 +33,11 @@ describeWithPostgres("a server that starts", () => {
       "its disk is full",
       storageUnavailable("full", diskFull),
       /^After 30 s, the database at db\.test\/postrider still has no room on its disk \(it says so\)\. Try: free/,
+    ],
+    [
+      "a transaction that stays open is in the way of its upgrade",
+      storageUnavailable("passing", isHeld),
+      /^After 30 s, the database at db\.test\/postrider still has a table to be changed .* \(it says so\)\. Try: end/,
     ],
   ])("says so and ends when the database does not answer for long, because %s", async (_, error, said) => {
     let tries = 0;
@@ -60,7 +66,7 @@ describeWithPostgres("a server that starts", () => {
   test.each([
     ["what it is", "server_version_num"],
     ["whether the data was moved", "move_mark"],
-    ["how far its schema is", "lock table migration"],
+    ["how far its schema is", "version from migration"],
     ["what time it is", "clock_timestamp()) * 1000)::float8 as now"],
     ["which partitions there are", "pg_inherits"],
     ["where numbers go on", "max(seq)"],
