@@ -1,6 +1,8 @@
 import { StartupError } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
+import type { DatabaseTime } from "../../lib/database-clock.ts";
 import type { EndedNode } from "../node-lease.ts";
+import { askTime } from "./ask-time.ts";
 import { nodeSlots } from "./event-schema.ts";
 import { DatabaseWentBack } from "./faults.ts";
 import {
@@ -52,6 +54,8 @@ const longestAttemptMs = 11_000;
 /** How long a node starts attempts after its last confirmed heartbeat was sent. */
 export const startsForMs = leaseMs - longestAttemptMs;
 const rescueEveryMs = 1_000;
+/** By how much the database's clock may get ahead before it counts as set forward: many times what it may drift. */
+const leapMs = 1_000;
 /** Pause after a failed heartbeat, or a join that found no slot. */
 const retryMs = 1_000;
 
@@ -99,6 +103,8 @@ export function createMembership(options: MembershipOptions): Membership {
   let confirmedAt = Number.NEGATIVE_INFINITY;
   /** Since when every call to the database has been answered; null: the last one was not. */
   let inTouchSince: number | null = null;
+  /** The most that the database's clock can have been ahead of the monotonic one when it was last heard. */
+  let aheadMs = Number.POSITIVE_INFINITY;
   let cancelBeat = () => {};
   let cancelRescue = () => {};
   const patientPools = new Set<Pool>();
@@ -118,6 +124,12 @@ export function createMembership(options: MembershipOptions): Membership {
     }
   }
 
+  /** A database's clock that is set forward ends the leases of all: they are to have the time for a heartbeat. */
+  function hear({ now, sentAt, heardAt }: DatabaseTime): void {
+    if (inTouchSince !== null && now - heardAt > aheadMs + leapMs) inTouchSince = heardAt;
+    aheadMs = now - sentAt;
+  }
+
   const mayRescue = () => inTouchSince !== null && clock.monotonicMs() - inTouchSince >= leaseMs;
 
   /** For what takes as long as reading the whole queue does. A stop breaks it off. */
@@ -134,7 +146,9 @@ export function createMembership(options: MembershipOptions): Membership {
 
   /** Heartbeats go on meanwhile. */
   async function rescue(): Promise<EndedNode[]> {
-    if (!(await call(() => hasExpired(pool))) || stopping) return [];
+    if (!(await call(() => hasExpired(pool)))) return [];
+    hear(await call(() => askTime(pool, clock)));
+    if (!mayRescue() || stopping) return [];
     return patiently(rescueExpired);
   }
 
@@ -202,6 +216,7 @@ export function createMembership(options: MembershipOptions): Membership {
     try {
       const heard = await call(() => beat(pool, held, listener, keys()));
       const heardAt = clock.monotonicMs();
+      if (heard) hear({ now: heard.now, sentAt, heardAt });
       // This too may find that the database has gone back.
       if (heard) await call(heed);
       if (heard && !isSuspect) {
