@@ -48,9 +48,10 @@ const lockTimeoutMs = 100;
 
 /**
  * The errors that stop it without being a defect: a lock that was not available in time; another node that makes the same
- * partition, according to the table, its type or the catalogue; a row that went to the default partition meanwhile.
+ * partition, according to the table, its type or the catalogue; a row that went to the default partition meanwhile; or so
+ * many rows there that they cannot be moved in the time of a statement. They then stay, and are served like all others.
  */
-const inTheWay: ReadonlySet<string | undefined> = new Set(["55P03", "42P07", "42710", "23505", "23514"]);
+const inTheWay: ReadonlySet<string | undefined> = new Set(["55P03", "42P07", "42710", "23505", "23514", "57014"]);
 
 /** Creates what is missing. @returns whether all of them exist now; false: something was in the way, try again soon */
 export async function makePartitions(pool: Pool, unit: PartitionUnit, nowMs: number): Promise<boolean> {

@@ -60,6 +60,18 @@ describeWithPostgres("partitions", () => {
     expect(await whereEventsAre(pool)).toEqual(["event_2026_12", "event_default"]);
   });
 
+  test("leave there what takes longer to move than a statement may, and hold up no start for it", async () => {
+    const url = await postgres.migrated();
+    const pool = postgres.pool(url, { statementTimeoutMs: 100 });
+    await accept(pool, december);
+    await pool.write(`create function tarry() returns trigger language plpgsql as
+      $$ begin perform pg_sleep(60); return old; end $$`);
+    await pool.write("create trigger tarry before delete on event_default for each row execute function tarry()");
+    expect(await makePartitions(pool, "month", december)).toBe(false);
+    expect(await namesOf(pool)).toEqual(["event_2027_01", "event_2027_02", "event_default"]);
+    expect(await whereEventsAre(pool)).toEqual(["event_default"]);
+  });
+
   test("have every index and rule of their table", async () => {
     const pool = postgres.pool(await postgres.migrated());
     await makePartitions(pool, "month", december);
