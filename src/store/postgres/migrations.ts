@@ -58,9 +58,13 @@ export const migrations: readonly Migration[] = [
   { name: "0021_node_keys", sql: nodeKeys },
 ];
 
-/** The statements of a migration as drizzle-kit marks them. */
+/**
+ * The statements of a migration as drizzle-kit marks them. It names the schema in some of them, but the tables are where the user
+ * of the database has them by default.
+ */
 const statementsOf = (sql: string): string[] =>
   sql
+    .replaceAll('"public".', "")
     .split("--> statement-breakpoint")
     .map((statement) => statement.trim())
     .filter((statement) => statement !== "");
@@ -134,7 +138,10 @@ export async function isOfThisSchema({ url, clock }: Pick<MigrateOptions, "url" 
   }
 }
 
+/** A table in any schema of the search path will do: by itself, the statement looks only where it would create one. */
 async function makeTable(pool: Pool): Promise<void> {
+  const [found] = await pool.read<{ isThere: boolean }>(`select to_regclass('migration') is not null as "isThere"`);
+  if (found?.isThere) return;
   try {
     await pool.write(
       `create table if not exists migration

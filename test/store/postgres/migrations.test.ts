@@ -115,6 +115,27 @@ describeWithPostgres("a database", () => {
     await pool.read("select a, b from one");
   });
 
+  test("has everything in the schema that is the user's", async () => {
+    const url = await postgres.database();
+    const database = new URL(url).pathname.slice(1);
+    const pool = postgres.pool(url, { size: 1 });
+    await pool.write("create schema own");
+    await pool.write(`alter database ${database} set search_path = own, public`);
+    await run(url);
+    const schemas = await pool.read(
+      `select distinct relnamespace::regnamespace::text as name from pg_class
+        where relkind in ('r', 'p', 'i', 'S') and relnamespace::regnamespace::text !~ '^(pg_|information_schema)'`,
+    );
+    expect([...schemas]).toEqual([{ name: "own" }]);
+    // A schema that comes before it in the path later is empty.
+    await pool.write("create schema later");
+    await pool.write(`alter database ${database} set search_path = later, own`);
+    await run(url);
+    expect([...(await pool.read("select to_regclass('later.migration')::text as migration"))]).toEqual([
+      { migration: null },
+    ]);
+  });
+
   test("of a newer program is refused, with what to do", async () => {
     const url = await postgres.database();
     await run(url, [first, second]);
