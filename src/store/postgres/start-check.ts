@@ -15,6 +15,8 @@ export interface ServerFacts {
   /** With anything but `off`, a commit is on this server's disk when it is answered. */
   readonly synchronousCommit: string;
   readonly encoding: string;
+  /** How it sends bytes as text; the client only reads `hex`. */
+  readonly byteaOutput: string;
   /** Whether settings made on a connection persist while others are in a transaction. */
   readonly settingsLast: boolean;
   /** Whether the deadline that the client requests when it connects is in force. */
@@ -54,6 +56,9 @@ export function problemOf(
   }
   if (facts.encoding !== "UTF8") {
     return `is encoded in ${facts.encoding}, and has to be in UTF8. Try: create database postrider encoding 'UTF8' template template0.`;
+  }
+  if (facts.byteaOutput !== "hex") {
+    return `has bytea_output = ${facts.byteaOutput}, which cannot be read. Try: set bytea_output = hex for this database and user.`;
   }
   const { database, user, schema, mayCreateTables, otherOwner } = facts;
   if (schema === null) {
@@ -131,6 +136,7 @@ async function factsOf({ url, clock }: { url: string; clock: Pick<Clock, "after"
               current_setting('fsync')::bool as "fsync",
               current_setting('synchronous_commit') as "synchronousCommit",
               current_setting('server_encoding') as "encoding",
+              current_setting('bytea_output') as "byteaOutput",
               extract(epoch from current_setting('statement_timeout')::interval)::float8 * 1000 = $1::float8
                 as "deadlineHolds",
               quote_ident(current_database()) as "database",
