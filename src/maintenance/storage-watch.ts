@@ -38,6 +38,7 @@ const classesByCode: readonly (readonly [prefix: string, StorageErrorClass])[] =
   ["25P03", "busy"],
   ["25P04", "busy"],
   ["25006", "readonly"],
+  ["42501", "readonly"],
   ["58", "ioerr"],
   ["XX001", "corrupt"],
   ["XX002", "corrupt"],

@@ -14,7 +14,8 @@ import { storageDamaged } from "../unless-damaged.ts";
  *   exhausted as passing, and the server has no connection left
  *   conflict  as passing: two transactions were in each other's way, and the server chose this one
  *   standby   as passing, and the server is read-only: after a failover it is the wrong one
- *   broken    as passing, and the server could not read or write one of its files: perhaps a disk that fails in one place
+ *   broken    as passing, and the server could not read or write one of its files, or its user may not: perhaps a disk that
+ *             fails in one place
  *   damaged   as passing, and a page that it read is damaged: what was asked for fails until it is restored
  *   lost      the connection ended, or our deadline passed, while the server had the statement
  *   defect    none of these: a constraint, or a statement that is wrong
@@ -80,6 +81,8 @@ const bySqlState: readonly (readonly [prefix: string, fault: Fault])[] = [
   ["28", "passing"],
   ["3D000", "passing"],
   ["58", "broken"],
+  // The user may not; also what a file system that has become read-only leads to.
+  ["42501", "broken"],
   ["XX001", "damaged"],
   ["XX002", "damaged"],
   // The server ended the connection, for its own reasons or by a limit of time. One that was waiting for its standby is ended after it has committed.
@@ -136,7 +139,7 @@ const storageRetrySeconds = 5;
 const refusals: Partial<Record<Fault, { text: string; code?: string }>> = {
   full: { text: "server's disk is full", code: "storage_full" },
   exhausted: { text: "has no connection free at the moment" },
-  broken: { text: "server cannot read or write its files" },
+  broken: { text: "cannot read or write its tables at the moment" },
 };
 
 /**

@@ -55,6 +55,9 @@ export async function knownReasonOf(
   if (state !== undefined && /^(58|XX00[12])/.test(state)) {
     return `cannot read or write its files (${message}). Try: look into its log, and check its disk.`;
   }
+  if (state === "42501") {
+    return `does not let the user do it (${message}). Try: connect as the owner of the tables, and see whether its disk is read-only.`;
+  }
   if (state === "55P03") {
     return (
       `has a table to be changed that a transaction holds (${message}). ` +

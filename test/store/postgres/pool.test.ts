@@ -192,6 +192,7 @@ describeWithPostgres("a pool of connections", () => {
     ["55P03", "storage_unavailable"],
     ["40001", "storage_unavailable"],
     ["58030", "storage_unavailable"],
+    ["42501", "storage_unavailable"],
     ["XX001", "storage_damaged"],
     ["XX002", "storage_damaged"],
     ["57P01", "unknown"],

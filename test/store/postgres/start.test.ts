@@ -14,6 +14,7 @@ describeWithPostgres("a server that starts", () => {
 
   const patience = { url: "postgres://db.test/postrider", clock: createFastClock(1_000), onFailure() {} };
   const diskFull = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "53100" });
+  const isClosed = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "42501" });
   const isHeld = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "55P03" });
   const noneLeft = new SQL.PostgresError("it says so", { code: "ERR_POSTGRES_SERVER_ERROR", errno: "53300" });
 
@@ -33,6 +34,11 @@ describeWithPostgres("a server that starts", () => {
       "its disk is full",
       storageUnavailable("full", diskFull),
       /^After 30 s, the database at db\.test\/postrider still has no room on its disk \(it says so\)\. Try: free/,
+    ],
+    [
+      "its tables are closed to the user",
+      storageUnavailable("broken", isClosed),
+      /^After 30 s, the database at db\.test\/postrider still does not let the user do it \(it says so\)\. Try: connect/,
     ],
     [
       "a transaction that stays open is in the way of its upgrade",
