@@ -162,7 +162,9 @@ describe("a storage that fails", () => {
     ["53300", "busy", "warn"],
     ["57014", "busy", "warn"],
     ["57P01", "unreachable", "warn"],
+    ["25P04", "busy", "warn"],
     ["25006", "readonly", "error"],
+    ["42501", "readonly", "error"],
     ["58030", "ioerr", "error"],
     ["XX001", "corrupt", "error"],
   ])("PostgreSQL's %s is counted as %s", (sqlState, errorClass, level) => {

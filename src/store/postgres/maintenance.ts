@@ -11,13 +11,12 @@ import { storageUnavailable } from "./faults.ts";
 import type { Lanes } from "./lanes.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
 import { dropPartitions, makePartitions, partitionAt } from "./partitions.ts";
-import type { Pool } from "./pool.ts";
+import type { QueueVacuum } from "./queue-vacuum.ts";
 
 export interface Upkeep {
   /** The clock for pauses. */
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** A connection on which a statement may take minutes; it is closed afterwards. */
-  openPool(): Pool;
+  readonly vacuum: Pick<QueueVacuum, "look">;
   /** What accepts and settles: a server that cannot reach its lanes is not ready, however well everything else works. */
   lanes: Pick<Lanes, "reach">;
 }
@@ -55,28 +54,14 @@ const streamTexts = [
     for update skip locked)) returning 1`,
 ];
 
-/**
- * How often the queue is vacuumed, if this many of its rows are dead: autovacuum comes once a minute, and at full load the
- * queue is slowed down by the dead rows it has to walk past until then.
- */
-const vacuumEveryMs = 10_000;
-
 /** How often to check whether a month has become empty. */
 const dropEveryMs = 3_600_000;
-
-const vacuumedDeadRows = 1_000;
-
-/** Skipped while autovacuum is at it. */
-const vacuumText = "vacuum (index_cleanup on, truncate off, skip_locked) pending";
-
-const deadRowsText = `select n_dead_tup::float8 as dead from pg_stat_user_tables where relid = 'pending'::regclass`;
 
 export function maintenanceVerbs(
   { pool, writes, node, clock }: Connection,
   upkeep: Upkeep,
   masterKey?: MasterKeyCheck,
 ): Pick<MaintenanceVerbs, "prune" | "probe" | "reclaim"> {
-  let lookedAt = Number.NEGATIVE_INFINITY;
   let droppedAt = Number.NEGATIVE_INFINITY;
   const sweepFailures = createFailureSweep(upkeep.clock.monotonicMs);
 
@@ -119,16 +104,7 @@ export function maintenanceVerbs(
         droppedAt = now;
         await dropPartitions(pool, await oldestSeq());
       }
-      if (now - lookedAt < vacuumEveryMs) return false;
-      lookedAt = now;
-      const [found] = await pool.read<{ dead: number }>(deadRowsText);
-      if ((found?.dead ?? 0) < vacuumedDeadRows) return false;
-      const patient = upkeep.openPool();
-      try {
-        await patient.read(vacuumText);
-      } finally {
-        await patient.close();
-      }
+      await upkeep.vacuum.look();
       return false;
     },
   };

@@ -47,6 +47,7 @@ import { makePartitions } from "./partitions.ts";
 import { byKeys } from "./planner.ts";
 import { createPool, type Pool, type PoolOptions, statementTimeoutMs } from "./pool.ts";
 import { queueVerbs } from "./queue.ts";
+import { createQueueVacuum } from "./queue-vacuum.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
 import { completeReplays } from "./replay-counts.ts";
 import { replayVerbs } from "./replays.ts";
@@ -287,6 +288,12 @@ export async function openPostgresStore({
     node: ownNode,
     isNode: (incarnation) => node.current()?.incarnation === incarnation,
   };
+  const vacuum = createQueueVacuum({
+    pool,
+    openPool: () => poolOf(patient, "upkeep"),
+    clock: machineClock,
+    onFailure: failed("upkeep"),
+  });
   const cancelledRuns = createCancelledRuns(connection, groups);
   const hot: HotPaths = { pool: hotPool, lanes, kept, groups, underWay, holdings };
   const gate = createGate();
@@ -317,11 +324,7 @@ export async function openPostgresStore({
     ...retentionVerbs(connection, size.latest),
     ...sealingVerbs(connection),
     ...erasureVerbs(connection),
-    ...maintenanceVerbs(
-      connection,
-      { clock: machineClock, openPool: () => poolOf(patient, "upkeep"), lanes },
-      masterKey,
-    ),
+    ...maintenanceVerbs(connection, { clock: machineClock, vacuum, lanes }, masterKey),
   });
   let closing: Promise<void> | null = null;
   const store: Store = {
@@ -367,6 +370,7 @@ export async function openPostgresStore({
   async function end(): Promise<void> {
     // The verbs that the gate waits for may wait for a lane.
     lanes.hurry();
+    await vacuum.close();
     await gate.close();
     await holdings.close();
     await node.writes.close();

@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { parseEventId } from "../../../src/lib/id.ts";
 import { createVault, type Vault } from "../../../src/lib/vault.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
+import { createQueueVacuum } from "../../../src/store/postgres/queue-vacuum.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
@@ -183,5 +184,25 @@ describeWithPostgres("the queue", () => {
       await pool.read("select pg_stat_clear_snapshot()");
       if ((await statsOf(pool)).vacuums === 1) break;
     }
+  });
+
+  test("is vacuumed however long that takes: nobody waits for it, only one does it, and an end breaks it off", async () => {
+    let monotonicMs = 0;
+    const { promise: isBrokenOff, reject: breakOff } = Promise.withResolvers<never>();
+    let begun = 0;
+    const vacuum = createQueueVacuum({
+      pool: { read: async <Row>() => [{ dead: 2_000 }] as Row[] },
+      openPool() {
+        begun += 1;
+        return { read: () => isBrokenOff, close: async () => breakOff(new Error("The connection was closed")) };
+      },
+      clock: { monotonicMs: () => monotonicMs },
+      onFailure: (error) => expect(error).toBeUndefined(),
+    });
+    await vacuum.look();
+    monotonicMs += 10_000;
+    await vacuum.look();
+    expect(begun).toBe(1);
+    await vacuum.close();
   });
 });
