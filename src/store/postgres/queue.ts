@@ -4,6 +4,7 @@ import type { Tier } from "../../domain/tenant.ts";
 import { limitsOf, type WebhookLimits, type WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane, QueueDepth } from "../deliveries.ts";
+import { isStorageDamaged, unlessDamaged } from "../unless-damaged.ts";
 import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
 import { OutcomeUnknown } from "./faults.ts";
@@ -80,7 +81,7 @@ const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') a
  * has ended, it has either written the owner of a row or left the row as it was, and a rescue of this node comes after it
  * (`ownerText`). The replay of a run is selected in an order that only one index has.
  */
-export const claimText = `with own as (${ownerText}), receiver as materialized (${receiverText}),
+const claimTextOf = (payload: string) => `with own as (${ownerText}), receiver as materialized (${receiverText}),
   due as materialized (
     select tenant_key, event_seq, key from pending
     where owner is null and (webhook_key, next_attempt_at) >= ($4::bigint, 0)
@@ -97,7 +98,7 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
   select receiver.id as "tenantId", receiver.tier, receiver.url, receiver.rate_limit as "rateLimit",
     receiver.max_concurrency as "maxConcurrency", receiver.sealed_headers as "sealedHeaders", claimed.event_seq::float8 as "eventSeq",
     claimed.key::float8 as "deliveryKey", owner, run, attempts_in_run as "attemptsInRun", attempts,
-    replay_key::float8 as "replayKey", order_hash::float8 as "orderHash", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload, event.trace,
+    replay_key::float8 as "replayKey", order_hash::float8 as "orderHash", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", ${payload} as payload, event.trace,
     run_of.label, is_returnable and run_of.is_returning as "isCancelled"
   from claimed cross join receiver
   join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key
@@ -108,6 +109,12 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
       and (replay.tenant_key, replay.key) <= (claimed.tenant_key, claimed.replay_key)
     order by replay.tenant_key, replay.key limit 1) run_of
     on claimed.replay_key is not null`;
+
+export const claimText = claimTextOf("event.payload");
+/** For where a payload is damaged. */
+const claimBareText = claimTextOf("null::bytea");
+
+const payloadText = "select payload from event where seq = $1::bigint and tenant_key = $2::bigint";
 
 export const nextDueText = `select next_attempt_at::float8 as at from pending
   where owner is null and (webhook_key, next_attempt_at) > ($2::bigint, $3::bigint)
@@ -150,6 +157,12 @@ interface ClaimedRow
   readonly isCancelled: boolean | null;
 }
 
+interface Found {
+  readonly rows: readonly ClaimedRow[];
+  /** How many were claimed, including those that cannot be read. */
+  readonly claimed: number;
+}
+
 /** What is to be delivered of the claimed rows of a webhook, longest due first. */
 function dueOf(webhook: WebhookRef, claimed: readonly ClaimedRow[]): DueDelivery[] {
   // Each row carries a copy of them.
@@ -173,6 +186,35 @@ export function queueVerbs(
   { pool, underWay, holdings }: HotPaths,
   cancelledRuns: Pick<CancelledRuns, "putBack">,
 ): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
+  /** Where a payload is damaged, each is read by itself. What cannot be read stays with this node, which never attempts it. */
+  async function claimReadable(webhook: WebhookRef, values: readonly Value[]): Promise<Found> {
+    const claimed = await pool.write<ClaimedRow>(claimBareText, values);
+    const rows: ClaimedRow[] = [];
+    try {
+      for (const row of claimed) {
+        // What is cancelled is put back, without being read.
+        const read = () => pool.read<Pick<ClaimedRow, "payload">>(payloadText, [row.eventSeq, webhook.tenantKey]);
+        const [found] = row.isCancelled ? [row] : await unlessDamaged(read(), []);
+        if (found) rows.push({ ...row, ...found });
+        else holdings.take([{ ...row, ...webhook }]);
+      }
+    } catch (error) {
+      holdings.doubt(webhook.tenantKey);
+      throw error;
+    }
+    return { rows, claimed: claimed.length };
+  }
+
+  async function find(webhook: WebhookRef, values: readonly Value[]): Promise<Found> {
+    try {
+      const rows = await pool.write<ClaimedRow>(claimText, values);
+      return { rows, claimed: rows.length };
+    } catch (error) {
+      if (isStorageDamaged(error)) return claimReadable(webhook, values);
+      throw error;
+    }
+  }
+
   return {
     isShared: true,
 
@@ -186,13 +228,13 @@ export function queueVerbs(
       const values = [ownerLaneOf({ slot }), incarnation, tenantKey, webhookKey, now, limit];
       // As long as the holdings do not compare, what is claimed here cannot be claimed again before it is put back.
       const { due, isMore } = await underWay.run(async () => {
-        const claimed = await pool.write<ClaimedRow>(claimText, values).catch((error) => {
+        const { rows, claimed } = await find({ tenantKey, webhookKey }, values).catch((error) => {
           if (error instanceof OutcomeUnknown) holdings.doubt(tenantKey);
           throw error;
         });
-        const due = dueOf({ tenantKey, webhookKey }, claimed);
+        const due = dueOf({ tenantKey, webhookKey }, rows);
         holdings.take(due);
-        const cancelled = claimed.filter((row) => row.isCancelled);
+        const cancelled = rows.filter((row) => row.isCancelled);
         if (cancelled.length > 0) {
           const places = cancelled.map(({ eventSeq, deliveryKey, replayKey, orderHash }) => ({
             ...{ eventSeq, key: deliveryKey, replayKey, webhookKey, orderHash },
@@ -200,7 +242,7 @@ export function queueVerbs(
           // What is claimed is returned; what is not put back loses its owner again.
           await cancelledRuns.putBack(tenantKey, places, incarnation).catch(() => holdings.doubt(tenantKey));
         }
-        return { due, isMore: claimed.length === limit || cancelled.length > 0 };
+        return { due, isMore: claimed === limit || cancelled.length > 0 };
       });
       if (isMore) return { due, nextDueAt: now };
       const next = await pool.read<{ at: number }>(nextDueText, [tenantKey, webhookKey, now]).catch(() => null);
