@@ -268,11 +268,13 @@ export async function openPostgresStore({
     onFailure: failed("stream"),
   });
   const listener = createListener(patience);
+  let keptSecrets: OpenedStore["keptSecrets"] = {};
   try {
     // The first event must not be the one to find out that there is no connection left.
     await untilAnswered(patience, lanes.reach);
     await node.listen(listener);
     await listener.listen(streamChannel, streamLog.hear, () => {});
+    if (masterKey) keptSecrets = await untilAnswered(patience, () => masterKey.kept(pool));
   } catch (error) {
     // Otherwise the others would wait for this node until its lease has run out.
     await node.leave().catch(failed("heartbeat"));
@@ -345,7 +347,7 @@ export async function openPostgresStore({
     streamLog,
     lease: node.lease,
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
-    keptSecrets: (await masterKey?.kept(pool)) ?? {},
+    keptSecrets,
     // The log is shared by all databases of the server, and only its administrators may see its size.
     sizes: () => ({ databaseBytes: size.latest(), logBytes: 0 }),
     oldestSnapshotSeconds: oldestSnapshot.latest,

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { SQL } from "bun";
 import { shuttingDown } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { createVault } from "../../../src/lib/vault.ts";
 import { DeadlinePassed, OutcomeUnknown, storageUnavailable } from "../../../src/store/postgres/faults.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { untilAnswered } from "../../../src/store/postgres/until-answered.ts";
@@ -87,5 +88,20 @@ describeWithPostgres("a server that starts", () => {
     expect(opened.lease.mayStart()).toBe(true);
     await opened.store.close();
     await proxy.close();
+  });
+
+  test("starts though the connection is lost on which it asks for the secrets of all servers, last of all", async () => {
+    const proxy = await createCuttingProxy(await postgres.migrated());
+    postgres.cleanUpFirst(proxy.close);
+    let cut = Promise.resolve();
+    const { store, keptSecrets } = await openPostgresStore({
+      ...{ url: proxy.url, clock: systemClock, durability: "waived", vault: createVault(new Uint8Array(32)) },
+      noteNode() {
+        cut = proxy.cutNext("request", "from vault_check");
+      },
+    });
+    await cut;
+    expect(keptSecrets).toEqual({});
+    await store.close();
   });
 });
