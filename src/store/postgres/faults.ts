@@ -85,7 +85,8 @@ const bySqlState: readonly (readonly [prefix: string, fault: Fault])[] = [
   ["42501", "broken"],
   ["XX001", "damaged"],
   ["XX002", "damaged"],
-  // The server ended the connection, for its own reasons or by a limit of time. One that was waiting for its standby is ended after it has committed.
+  // The server ended the connection, for its own reasons or by a limit of time. One that was waiting for its standby is ended
+  // after it has committed.
   ["57P", "lost"],
   ["25P03", "lost"],
   ["25P04", "lost"],
