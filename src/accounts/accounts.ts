@@ -372,14 +372,14 @@ const paidUpgrade = (tenant: Tenant): Upgraded => ({
 const requiredFromFree = (field: string) =>
   invalidField(field, "is required when upgrading from the free tier", "field_required");
 
-const signUpClosed = () =>
+export const signUpClosed = () =>
   new DomainError({
     kind: "forbidden",
     code: "signup_closed",
     message: "Sign-up is closed on this server; ask its operator for an account.",
   });
 
-const tooManyAccounts = (retryAfterSeconds: number) =>
+export const tooManyAccounts = (retryAfterSeconds: number) =>
   rateLimited(
     `At most ${newAccounts.most} accounts an hour can be created from one address; retry after the number of seconds in Retry-After.`,
     "too_many_accounts",
@@ -393,7 +393,7 @@ const tooManyEmailChanges = (retryAfterSeconds: number) =>
     retryAfterSeconds,
   );
 
-const tooManyUpgrades = (retryAfterSeconds: number) =>
+export const tooManyUpgrades = (retryAfterSeconds: number) =>
   rateLimited(
     `An account may attempt at most ${upgrades.most} upgrades a minute; retry after the number of seconds in Retry-After.`,
     "too_many_upgrades",

@@ -1,9 +1,10 @@
 import type { NoteAct } from "../audit/note.ts";
 import { type AuditAction, byAccount } from "../domain/audit.ts";
+import { credentialLimits, tooManySigningKeys } from "../domain/rotation.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { ErasedEndpoint } from "../http/endpoint.ts";
 import { created, endpoint, ok } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { invalidRequest, refusal } from "../http/error-models.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import type { Accounts } from "./accounts.ts";
@@ -127,10 +128,9 @@ export function credentialRoutes(deps: CredentialRouteDeps): ErasedEndpoint[] {
         responses: {
           201: { description: "The new key.", schema: c.rotatedSigningKey, example: c.rotatedSigningKeyExample },
           400: invalidRequest("activate_after_seconds must be at most 604800."),
-          429: failure(
-            "The account has 100 published signing keys.",
-            "too_many_signing_keys",
-            "The account has 100 published signing keys, which is the limit; retry after the number of seconds in Retry-After, when the oldest is withdrawn.",
+          429: refusal(
+            `The account has ${credentialLimits.signingKeys} published signing keys.`,
+            tooManySigningKeys(7 * 24 * 60 * 60 * 1000),
           ),
         },
       },

@@ -230,7 +230,7 @@ function refuseWhenUsedUp(turn: Turn): void {
 
 const wrongPassword = () => invalidField("current_password", "is not the password of this account", "wrong_password");
 
-const wrongCredentials = () =>
+export const wrongCredentials = () =>
   new DomainError({
     kind: "unauthenticated",
     code: "wrong_credentials",

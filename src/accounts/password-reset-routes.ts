@@ -1,15 +1,11 @@
 import { accepted, credentialBodyBytes, type ErasedEndpoint, endpoint, noContent } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { invalidRequest, refusal } from "../http/error-models.ts";
 import * as m from "./model.ts";
-import type { PasswordResets } from "./password-reset.ts";
+import { mailOff, type PasswordResets, tooManyResets } from "./password-reset.ts";
 
 const tag = "Sessions";
 
-const tooMany = failure(
-  "Too many password resets from this address.",
-  "too_many_resets",
-  "At most 20 password resets in 15 minutes can be asked for from one address; retry after the number of seconds in Retry-After.",
-);
+const tooMany = refusal("Too many password resets from this address.", tooManyResets(15 * 60));
 
 /** Password reset for those who have lost theirs: a mail with a link, and the call that its page makes (rules, section 16). */
 export function passwordResetRoutes({ resets }: { resets: PasswordResets }): ErasedEndpoint[] {
@@ -31,11 +27,7 @@ export function passwordResetRoutes({ resets }: { resets: PasswordResets }): Era
         responses: {
           202: { description: "If the account exists and its address can receive mail, the mail is on its way." },
           400: invalidRequest("loginId is required.", "field_required"),
-          403: failure(
-            "This server sends no mail.",
-            "mail_off",
-            "This server sends no mail; ask its operator for a new password.",
-          ),
+          403: refusal("This server sends no mail.", mailOff()),
           429: tooMany,
         },
       },

@@ -139,7 +139,7 @@ export const mailOff = () =>
 
 const linkInvalid = () => invalid("The link is not valid any more; ask for another one.", "reset_link_invalid");
 
-const tooManyResets = (retryAfterSeconds: number) =>
+export const tooManyResets = (retryAfterSeconds: number) =>
   rateLimited(
     `At most ${resets.most} password resets in 15 minutes can be asked for from one address; retry after the number of seconds in Retry-After.`,
     "too_many_resets",

@@ -2,15 +2,16 @@ import { paymentNote } from "../billing/model.ts";
 import { byAccount } from "../domain/audit.ts";
 import { orderedQuotaOf, quotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { keptFor, type UsualAges } from "../domain/retention.ts";
+import { paymentsUnavailable, suspendedByOperator } from "../domain/standing.ts";
 import { statusOf, suspensionCauses, type Tenant } from "../domain/tenant.ts";
 import { utcMonth } from "../domain/tenant-state.ts";
 import { createClientLimit, tooManyRequestsAnswer } from "../http/client-limit.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { failure, invalidRequest, refusal } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Store } from "../store/store.ts";
-import type { Accounts } from "./accounts.ts";
+import { type Accounts, signUpClosed, tooManyAccounts, tooManyUpgrades } from "./accounts.ts";
 import * as m from "./model.ts";
 import type { StorageBytes } from "./storage-bytes.ts";
 
@@ -32,10 +33,9 @@ const tag = "Accounts";
 /** Enough for ten people behind one address whose pages ask every second; too few to find an id by guessing. */
 const statusChecksPerMinute = 600;
 
-const paymentsUnavailable = failure(
+const notOffered = refusal(
   "This server does not offer that tier, or cannot at the moment; nothing was changed.",
-  "payments_unavailable",
-  "This server offers no other tiers; ask its operator for higher limits.",
+  paymentsUnavailable(),
 );
 
 /** The account itself: create it, read it, upgrade it, delete it. */
@@ -63,17 +63,9 @@ export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
             example: m.createdTenantExample,
           },
           400: invalidRequest("password must have at least one digit.", "weak_password"),
-          403: failure(
-            "Sign-up is closed on this server.",
-            "signup_closed",
-            "Sign-up is closed on this server; ask its operator for an account.",
-          ),
-          429: failure(
-            "Too many accounts were created from this address.",
-            "too_many_accounts",
-            "At most 60 accounts an hour can be created from one address; retry after the number of seconds in Retry-After.",
-          ),
-          503: paymentsUnavailable,
+          403: refusal("Sign-up is closed on this server.", signUpClosed()),
+          429: refusal("Too many accounts were created from this address.", tooManyAccounts(3600)),
+          503: notOffered,
         },
       },
       async ({ body, address }) => {
@@ -183,16 +175,8 @@ export function accountRoutes(deps: AccountRouteDeps): ErasedEndpoint[] {
             "payment_declined",
             "The saved card could not be charged (Insufficient funds); verify another card with POST /v1/tenants/payment-method and retry the request.",
           ),
-          403: failure(
-            "The operator has suspended the account.",
-            "account_suspended",
-            "The operator of this server has suspended the account; ask them to resume it.",
-          ),
-          429: failure(
-            "Too many upgrade attempts.",
-            "too_many_upgrades",
-            "An account may attempt at most 10 upgrades a minute; retry after the number of seconds in Retry-After.",
-          ),
+          403: refusal("The operator has suspended the account.", suspendedByOperator()),
+          429: refusal("Too many upgrade attempts.", tooManyUpgrades(60)),
           503: failure(
             "The payment processor did not respond. It is safe to retry; nothing is charged twice.",
             "payment_unknown",

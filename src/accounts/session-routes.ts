@@ -1,9 +1,9 @@
 import { byAccount } from "../domain/audit.ts";
 import { credentialBodyBytes, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { failure, invalidRequest, refusal } from "../http/error-models.ts";
 import type { Sessions } from "../http/session.ts";
 import type { Store } from "../store/store.ts";
-import type { Login } from "./login.ts";
+import { type Login, wrongCredentials } from "./login.ts";
 import * as m from "./model.ts";
 
 export interface SessionRouteDeps {
@@ -44,11 +44,7 @@ export function sessionRoutes({ store, sessions, login }: SessionRouteDeps): Era
         responses: {
           200: authenticated,
           400: invalidRequest("loginId is required.", "field_required"),
-          401: failure(
-            "The account does not exist, or the password is wrong.",
-            "wrong_credentials",
-            "loginId or password is wrong.",
-          ),
+          401: refusal("The account does not exist, or the password is wrong.", wrongCredentials()),
           429: tooManyLogins,
         },
       },

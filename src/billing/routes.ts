@@ -6,7 +6,7 @@ import type { Tenant, Tier } from "../domain/tenant.ts";
 import { paysByCard } from "../domain/verifications.ts";
 import { createClientLimit } from "../http/client-limit.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { failure, invalidRequest, refusal } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
@@ -200,11 +200,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
   ];
 }
 
-const withoutPayments = failure(
-  "This server takes no payments.",
-  "payments_unavailable",
-  "This server offers no other tiers; ask its operator for higher limits.",
-);
+const withoutPayments = refusal("This server takes no payments.", paymentsUnavailable());
 
 const isOurs = (reference: string) => /^(?:ver|upg|sub|end)-[0-9a-z-]{8,60}$/.test(reference);
 

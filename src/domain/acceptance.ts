@@ -219,7 +219,8 @@ const refusalOfStorage = ({ storageFullAt, ownStorageBytes }: Tenant): DomainErr
 export const noRoom = () =>
   unavailable("The server's disk is almost full; retry the request later.", "storage_full", 30);
 
-const idempotencyConflict = () =>
+/** Rules, section 6. */
+export const idempotencyConflict = () =>
   new DomainError({
     kind: "idempotency_conflict",
     code: "idempotency_key_reused",

@@ -77,7 +77,7 @@ export const rotateSigningSecrets = (secrets: readonly Row<SigningSecret, "expir
 export const isSigning = ({ expiresAt }: Pick<SigningSecret, "expiresAt">, now: number): boolean =>
   outlasts(expiresAt, now);
 
-const tooManySigningKeys = (leftMs: number) =>
+export const tooManySigningKeys = (leftMs: number) =>
   rateLimited(
     `The account has ${credentialLimits.signingKeys} published signing keys, which is the limit; retry after the number of seconds in Retry-After, when the oldest is withdrawn.`,
     "too_many_signing_keys",

@@ -41,40 +41,43 @@ export const deliveriesPaused = () =>
 export const chargesPaused = () =>
   unavailable("The operator of this server has paused payments; nothing was charged or changed.", "charges_paused", 60);
 
+/** The operator has suspended the account. */
+export const suspendedByOperator = () =>
+  new DomainError({
+    kind: "forbidden",
+    code: "account_suspended",
+    message: "The operator of this server has suspended the account; ask them to resume it.",
+  });
+
+/** The account is suspended until a charge that failed is paid (rules, section 12). */
+export const suspendedForCharge = () =>
+  new DomainError({
+    kind: "payment_required",
+    code: "account_suspended",
+    message: "The account is suspended for an outstanding charge; verify a card with POST /v1/tenants/payment-method.",
+  });
+
+/** The account was created on a paid tier, and no card has been verified yet. */
+export const cardNotVerified = () =>
+  new DomainError({
+    kind: "payment_required",
+    code: "card_not_verified",
+    message:
+      "Verify a card to activate the account: open its payment_url, or get one with POST /v1/tenants/payment-method.",
+  });
+
 /**
  * Why an account may not put work into the system now: ingest, replay, test, upgrade (rules, section 4). Null if it may.
  * Reading, a new payment method and deletion are always possible.
  */
 export function refusalOfWork(tenant: Tenant): DomainError | null {
-  if (tenant.operatorSuspendedAt !== null) {
-    return new DomainError({
-      kind: "forbidden",
-      code: "account_suspended",
-      message: "The operator of this server has suspended the account; ask them to resume it.",
-    });
-  }
-  if (tenant.paymentSuspendedAt !== null) {
-    return new DomainError({
-      kind: "payment_required",
-      code: "account_suspended",
-      message:
-        "The account is suspended for an outstanding charge; verify a card with POST /v1/tenants/payment-method.",
-    });
-  }
-  return null;
+  if (tenant.operatorSuspendedAt !== null) return suspendedByOperator();
+  return tenant.paymentSuspendedAt === null ? null : suspendedForCharge();
 }
 
 /** Like `refusalOfWork`; an account created on a paid tier must also verify its card before its first event. */
 export function refusalOfIngestion(tenant: Tenant): DomainError | null {
-  if (tenant.enforcedTier === null) {
-    return new DomainError({
-      kind: "payment_required",
-      code: "card_not_verified",
-      message:
-        "Verify a card to activate the account: open its payment_url, or get one with POST /v1/tenants/payment-method.",
-    });
-  }
-  return refusalOfWork(tenant);
+  return tenant.enforcedTier === null ? cardNotVerified() : refusalOfWork(tenant);
 }
 
 /** By code, where nothing is sold. */

@@ -96,7 +96,7 @@ const tooManyWebhooks = (given: number, limit: number) =>
   );
 
 /** RFC 9110, section 13.1.1: somebody else has replaced the list since it was read. */
-const listChanged = () =>
+export const listChanged = () =>
   new DomainError({
     kind: "precondition_failed",
     code: "webhooks_changed",

@@ -1,10 +1,13 @@
 import * as v from "valibot";
+import { idempotencyConflict } from "../domain/acceptance.ts";
 import { deliveryStates } from "../domain/delivery.ts";
+import { notFound } from "../domain/errors.ts";
 import { maxEventTypeLength } from "../domain/event-types.ts";
 import { type FailureCode, failureCodes, statusRange } from "../domain/failure.ts";
 import { maxOrderingKeyLength } from "../domain/order.ts";
+import { cardNotVerified, suspendedByOperator } from "../domain/standing.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { failure, invalidRequest, refusal } from "../http/error-models.ts";
 import { closedQuery, jsonObject, queryInteger, text } from "../http/validation.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { parseIso } from "../lib/iso-time.ts";
@@ -59,21 +62,9 @@ export const batchBodyExample = { events: [{ payload: examplePayload }, { payloa
 
 const ingestRefusals: Readonly<Record<number, ResponseDescription>> = {
   400: invalidRequest("payload is required.", "payload_required"),
-  402: failure(
-    "The account's card is not verified yet, or a charge is outstanding.",
-    "card_not_verified",
-    "Verify a card to activate the account: open its payment_url, or get one with POST /v1/tenants/payment-method.",
-  ),
-  403: failure(
-    "The operator has suspended the account.",
-    "account_suspended",
-    "The operator of this server has suspended the account; ask them to resume it.",
-  ),
-  422: failure(
-    "The idempotency key was used with another path or body.",
-    "idempotency_key_reused",
-    "Idempotency-Key was already used for another request in the last 24 hours; use a new key.",
-  ),
+  402: refusal("The account's card is not verified yet, or a charge is outstanding.", cardNotVerified()),
+  403: refusal("The operator has suspended the account.", suspendedByOperator()),
+  422: refusal("The idempotency key was used with another path or body.", idempotencyConflict()),
   429: failure(
     "The monthly quota is used up, and `Retry-After` lasts until the end of the month; or, with `storage_exceeded`, the account's events take all the storage that it may use.",
     "quota_exceeded",
@@ -484,8 +475,6 @@ export const statsExample = {
   waiting: { records: 12, oldestIngestionTimestamp: "2026-03-01T12:34:16.789Z" },
 };
 
-export const eventNotFound = failure(
-  "The event does not exist.",
-  "event_not_found",
-  "The account has no event with this id.",
-);
+export const noSuchEvent = () => notFound("The account has no event with this id.", "event_not_found");
+
+export const eventNotFound = refusal("The event does not exist.", noSuchEvent());

@@ -1,9 +1,9 @@
-import { invalidField, notFound } from "../domain/errors.ts";
+import { invalidField } from "../domain/errors.ts";
 import { isFiltered, type RecordFilters } from "../domain/event.ts";
 import { payloadErased } from "../domain/retention.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { invalidRequest, refusal } from "../http/error-models.ts";
 import { listReply, writeJson } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
 import { firstMs, formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
@@ -109,8 +109,8 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       },
       async ({ tenant, params }) => {
         const records = await store.records(tenant.key, params.id);
-        if (!records) throw noSuchEvent();
-        return listReply(recordList(records, tenant.id), { ifEmpty: noSuchEvent });
+        if (!records) throw m.noSuchEvent();
+        return listReply(recordList(records, tenant.id), { ifEmpty: m.noSuchEvent });
       },
     ),
 
@@ -139,7 +139,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       },
       async ({ tenant, params, query: { page, size } }) => {
         const found = await store.attempts(tenant.key, params.id, { offset: page * size, limit: size });
-        if (!found) throw noSuchEvent();
+        if (!found) throw m.noSuchEvent();
         const list = { before: "[", entries: found.attempts, write: writeJson(toAttemptBody), after: "]" };
         return listReply(list, { headers: { [totalCount]: String(found.total) } });
       },
@@ -159,13 +159,13 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
             schema: m.deliveryBody,
             example: m.deliveryExample,
           },
-          400: failure("The payload was erased (`payload_erased`).", "payload_erased", payloadErased().message),
+          400: refusal("The payload was erased (`payload_erased`).", payloadErased()),
           404: m.eventNotFound,
         },
       },
       async ({ tenant, params }) => {
         const delivery = await store.previewDelivery(tenant.key, params.id);
-        if (!delivery) throw noSuchEvent();
+        if (!delivery) throw m.noSuchEvent();
         const { headers, body } = await preview(delivery);
         return ok({ headers, body, eventType: delivery.type });
       },
@@ -229,5 +229,3 @@ function statRange({ bucket, ...given }: Omit<m.StatsQuery, "webhook">, now: num
   }
   return { from, to, bucketMs: bucket };
 }
-
-const noSuchEvent = () => notFound("The account has no event with this id.", "event_not_found");

@@ -1,9 +1,11 @@
 import * as v from "valibot";
+import { DomainError, notFound } from "../domain/errors.ts";
 import { statusRange } from "../domain/failure.ts";
 import type { ListedReplay, Replay, ReplayFilter, ReplayPreview } from "../domain/replay.ts";
+import { suspendedByOperator, suspendedForCharge } from "../domain/standing.ts";
 import { codeFilter, inOrder, isoTime, typeFilter } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { failure, invalidRequest, refusal } from "../http/error-models.ts";
 import { closedObject, closedQuery, emptyQuery, queryInteger, rule, text } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
@@ -267,37 +269,41 @@ export const bulkInitiated: ResponseDescription = {
   headers: location,
 };
 
-const paymentRequired = failure(
-  "The account is suspended for an outstanding charge.",
-  "account_suspended",
-  "The account is suspended for an outstanding charge; verify a card with POST /v1/tenants/payment-method.",
-);
+/** Specification, "Authentication", rule 4: here, and only here, another tenant's resource is 403. */
+export const eventOfAnotherAccount = () =>
+  new DomainError({
+    kind: "forbidden",
+    code: "event_of_another_account",
+    message: "The event with this eventId belongs to another account.",
+  });
 
-const suspended = failure(
-  "The operator has suspended the account.",
-  "account_suspended",
-  "The operator of this server has suspended the account; ask them to resume it.",
-);
+export const noSuchEvent = () => notFound("There is no event with this eventId.", "event_not_found");
 
-export const webhookNotFound = failure(
-  "`webhook` names no registered webhook.",
-  "webhook_not_found",
-  "webhook must be the id or the URL of one of the account's webhooks; GET /v1/tenants/webhooks lists them.",
-);
+export const noSuchWebhook = () =>
+  notFound(
+    "webhook must be the id or the URL of one of the account's webhooks; GET /v1/tenants/webhooks lists them.",
+    "webhook_not_found",
+  );
+
+export const noSuchReplay = () => notFound("The account has no replay with this id.", "replay_not_found");
+
+const paymentRequired = refusal("The account is suspended for an outstanding charge.", suspendedForCharge());
+
+const suspended = refusal("The operator has suspended the account.", suspendedByOperator());
+
+export const webhookNotFound = refusal("`webhook` names no registered webhook.", noSuchWebhook());
 
 export const singleResponses = {
   202: singleInitiated,
   400: invalidRequest("eventId is required.", "field_required"),
   402: paymentRequired,
-  403: failure(
+  403: refusal(
     "The event belongs to another account, or the operator has suspended the account.",
-    "event_of_another_account",
-    "The event with this eventId belongs to another account.",
+    eventOfAnotherAccount(),
   ),
-  404: failure(
+  404: refusal(
     "The event or the webhook does not exist, or with `event_not_selected` the event has no record that the filters select.",
-    "event_not_found",
-    "There is no event with this eventId.",
+    noSuchEvent(),
   ),
 };
 
@@ -314,8 +320,4 @@ export const bulkResponses = {
   ),
 };
 
-export const replayNotFound = failure(
-  "The replay does not exist.",
-  "replay_not_found",
-  "The account has no replay with this id.",
-);
+export const replayNotFound = refusal("The replay does not exist.", noSuchReplay());

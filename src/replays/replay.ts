@@ -1,6 +1,5 @@
 import type { DeliveryControl } from "../delivery/queue/control.ts";
 import { type Origin, replayCancelled } from "../domain/audit.ts";
-import { DomainError, notFound } from "../domain/errors.ts";
 import type { Replay, ReplayFilter, ReplayKind, ReplayPreview } from "../domain/replay.ts";
 import { refusalOfWork } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
@@ -8,7 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
-import { toProgressMessage } from "./model.ts";
+import { eventOfAnotherAccount, noSuchEvent, noSuchReplay, noSuchWebhook, toProgressMessage } from "./model.ts";
 
 export interface ReplayDeps {
   store: Pick<Store, "eventOwner" | "webhooks" | "replayEvent" | "startReplay" | "previewReplay" | "cancelReplay">;
@@ -65,7 +64,7 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
     ): Promise<Replay> {
       refuseWithoutStanding(tenant);
       const owner = await store.eventOwner(eventId);
-      if (owner === null) throw notFound("There is no event with this eventId.", "event_not_found");
+      if (owner === null) throw noSuchEvent();
       if (owner !== tenant.key) throw eventOfAnotherAccount();
       await refuseUnknownWebhook(tenant, filter);
       const order = { id: newId("rpl"), kind: "single", label, eventId, filter } as const;
@@ -113,19 +112,3 @@ function refuseWithoutStanding(tenant: Tenant): void {
   const refusal = refusalOfWork(tenant);
   if (refusal) throw refusal;
 }
-
-/** Specification, "Authentication", rule 4: here, and only here, another tenant's resource is 403. */
-const eventOfAnotherAccount = () =>
-  new DomainError({
-    kind: "forbidden",
-    code: "event_of_another_account",
-    message: "The event with this eventId belongs to another account.",
-  });
-
-const noSuchWebhook = () =>
-  notFound(
-    "webhook must be the id or the URL of one of the account's webhooks; GET /v1/tenants/webhooks lists them.",
-    "webhook_not_found",
-  );
-
-export const noSuchReplay = () => notFound("The account has no replay with this id.", "replay_not_found");

@@ -3,13 +3,13 @@ import { rateLimited } from "../domain/errors.ts";
 import type { Replay } from "../domain/replay.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { invalidRequest, refusal } from "../http/error-models.ts";
 import { listReply } from "../http/list-reply.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { Limit, Limits } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
-import { createReplays, noSuchReplay, type ReplayDeps, type Selection } from "./replay.ts";
+import { createReplays, type ReplayDeps, type Selection } from "./replay.ts";
 
 export interface ReplayRouteDeps extends ReplayDeps {
   store: ReplayDeps["store"] & Pick<Store, "replays" | "findReplay">;
@@ -22,7 +22,12 @@ const singles: Limit = { name: "single replays", most: 600, windowMs: 60_000, ke
 /** A label is kept with its replay, however long it is: 600 labels of 60 KB a minute would be 50 GB a day. */
 const labelBytesOfOne = 1024;
 
-const tooManySingles = `An account may replay ${singles.most} single events a minute; use a bulk replay, or retry after the number of seconds in Retry-After.`;
+const tooManySingles = (retryAfterSeconds: number) =>
+  rateLimited(
+    `An account may replay ${singles.most} single events a minute; use a bulk replay, or retry after the number of seconds in Retry-After.`,
+    "too_many_single_replays",
+    retryAfterSeconds,
+  );
 
 const tag = "Replays";
 
@@ -37,7 +42,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
   async function takeSingle({ id }: Tenant): Promise<void> {
     const turn = await limits.take([{ limit: singles, key: id }]);
     if (turn.ok) return;
-    throw rateLimited(tooManySingles, "too_many_single_replays", turn.retryAfterSeconds);
+    throw tooManySingles(turn.retryAfterSeconds);
   }
 
   /**
@@ -66,7 +71,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         limit: ({ tenant }) => takeSingle(tenant),
         responses: {
           ...m.singleResponses,
-          429: failure("The account has replayed too many single events.", "too_many_single_replays", tooManySingles),
+          429: refusal("The account has replayed too many single events.", tooManySingles(60)),
         },
       },
       async ({ tenant, body, address }) => {
@@ -208,7 +213,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
       },
       async ({ tenant, params }) => {
         const replay = await store.findReplay(tenant.key, params.id);
-        if (!replay) throw noSuchReplay();
+        if (!replay) throw m.noSuchReplay();
         return ok(m.toReplayBody(replay));
       },
     ),

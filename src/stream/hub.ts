@@ -153,7 +153,7 @@ export function createHub({ clock, log, messages, mostStreams = maxStreamsInAll 
    */
   function refuseTooMany(tenantId: string): void {
     const own = audiences.get(tenantId)?.readers.size ?? 0;
-    if (own >= maxStreamsPerTenant) throw tooManyOfAccount();
+    if (own >= maxStreamsPerTenant) throw tooManyStreams();
     if (openStreams < mostStreams) return;
     let most: [string, Audience] | undefined;
     for (const each of audiences) if (each[1].readers.size > (most?.[1].readers.size ?? own + 1)) most = each;
@@ -276,13 +276,15 @@ export function createHub({ clock, log, messages, mostStreams = maxStreamsInAll 
   };
 }
 
-const tooManyOfAccount = () =>
+/** A stream is refused until one of the account's ends. */
+export const tooManyStreams = () =>
   rateLimited(
     `The account has ${maxStreamsPerTenant} open streams, which is the limit; close one.`,
     "too_many_streams",
     heartbeatMs / 1000,
   );
 
+/** All streams of the server, of all accounts, are taken. */
 const tooManyInAll = () =>
   unavailable(
     "The server has as many open streams as it may; retry after the number of seconds in Retry-After.",

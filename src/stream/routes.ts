@@ -1,8 +1,8 @@
 import { DomainError } from "../domain/errors.ts";
 import { type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
-import { failure } from "../http/error-models.ts";
+import { refusal } from "../http/error-models.ts";
 import type { Sessions } from "../http/session.ts";
-import type { Hub } from "./hub.ts";
+import { type Hub, maxStreamsPerTenant, tooManyStreams } from "./hub.ts";
 
 export interface StreamRouteDeps {
   hub: Pick<Hub, "subscribe">;
@@ -61,11 +61,7 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
             example,
             headers: { "X-Accel-Buffering": "no: proxies pass on each message at once." },
           },
-          429: failure(
-            "The account has 50 open streams.",
-            "too_many_streams",
-            "The account has 50 open streams, which is the limit; close one.",
-          ),
+          429: refusal(`The account has ${maxStreamsPerTenant} open streams.`, tooManyStreams()),
         },
       },
       ({ tenant, session, headers }) => {

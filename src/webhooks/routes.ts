@@ -4,15 +4,15 @@ import { byAccount } from "../domain/audit.ts";
 import { DomainError, notFound, rateLimited } from "../domain/errors.ts";
 import { takes } from "../domain/event-types.ts";
 import { webhooksAllowed } from "../domain/limits.ts";
-import { deliveriesPaused, refusalOfWork } from "../domain/standing.ts";
+import { deliveriesPaused, refusalOfWork, suspendedByOperator, suspendedForCharge } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Webhook } from "../domain/webhook.ts";
-import { listTag, type WantedList } from "../domain/webhook-list.ts";
+import { listChanged, listTag, type WantedList } from "../domain/webhook-list.ts";
 import { toAttemptBody } from "../events/attempt-model.ts";
 import { sliceEvent } from "../events/payload.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import { etag, tagsIn } from "../http/entity-tag.ts";
-import { failure, invalidRequest } from "../http/error-models.ts";
+import { invalidRequest, refusal } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Limit, Limits, Turn } from "../store/limits.ts";
@@ -58,15 +58,24 @@ const mostReadings = 5;
 
 const tag = "Webhooks";
 
-const tooManyTests = `An account may send ${tests.most} webhook tests a minute; retry after the number of seconds in Retry-After.`;
-const tooManyChanges = `An account may change its webhooks ${changes.most} times a minute; retry after the number of seconds in Retry-After.`;
-const tooManyChangesAnswer = failure(
-  "The account has changed its webhooks too often.",
-  "too_many_webhook_changes",
-  tooManyChanges,
-);
+const noSuchWebhook = () =>
+  notFound("The webhook does not exist; GET /v1/tenants/webhooks lists them.", "webhook_not_found");
 
-const noSuchWebhook = "The webhook does not exist; GET /v1/tenants/webhooks lists them.";
+const tooManyTests = (retryAfterSeconds: number) =>
+  rateLimited(
+    `An account may send ${tests.most} webhook tests a minute; retry after the number of seconds in Retry-After.`,
+    "too_many_tests",
+    retryAfterSeconds,
+  );
+
+const tooManyChanges = (retryAfterSeconds: number) =>
+  rateLimited(
+    `An account may change its webhooks ${changes.most} times a minute; retry after the number of seconds in Retry-After.`,
+    "too_many_webhook_changes",
+    retryAfterSeconds,
+  );
+
+const tooManyChangesAnswer = refusal("The account has changed its webhooks too often.", tooManyChanges(60));
 
 export function webhookRoutes({
   store,
@@ -152,11 +161,7 @@ export function webhookRoutes({
             headers: tagHeader,
           },
           400: invalidRequest('[0].webhook_url must start with "https://".', "invalid_webhook_url"),
-          412: failure(
-            "The list is not the one that `If-Match` names; nothing has changed.",
-            "webhooks_changed",
-            "The webhooks have changed since they were read; read them again, and repeat the change.",
-          ),
+          412: refusal("The list is not the one that `If-Match` names; nothing has changed.", listChanged()),
           429: tooManyChangesAnswer,
         },
       },
@@ -199,14 +204,14 @@ export function webhookRoutes({
             schema: m.webhookSettings,
             example: m.webhookSettingsExample,
           },
-          404: failure("The webhook does not exist.", "webhook_not_found", noSuchWebhook),
+          404: refusal("The webhook does not exist.", noSuchWebhook()),
           429: tooManyChangesAnswer,
         },
       },
       async ({ tenant, params, address }) => {
         const act = { ...byAccount(address), action: "webhook.enabled" } as const;
         const enabled = await store.enableWebhook(tenant.key, params.id, act);
-        if (!enabled) throw notFound(noSuchWebhook, "webhook_not_found");
+        if (!enabled) throw noSuchWebhook();
         const { webhook, wasDisabled } = enabled;
         if (wasDisabled) {
           log.write("info", "webhook.enabled", { webhookId: webhook.id, tenantId: tenant.id });
@@ -235,7 +240,7 @@ export function webhookRoutes({
         async limit({ tenant }) {
           const turn = await limits.take([{ limit: tests, key: tenant.id }]);
           if (turn.ok) return;
-          throw rateLimited(tooManyTests, "too_many_tests", turn.retryAfterSeconds);
+          throw tooManyTests(turn.retryAfterSeconds);
         },
         responses: {
           200: {
@@ -244,31 +249,19 @@ export function webhookRoutes({
             example: m.testedExample,
           },
           400: invalidRequest("payload is required.", "payload_required"),
-          402: failure(
-            "The account is suspended for an outstanding charge.",
-            "account_suspended",
-            "The account is suspended for an outstanding charge; verify a card with POST /v1/tenants/payment-method.",
-          ),
-          403: failure(
-            "The operator has suspended the account.",
-            "account_suspended",
-            "The operator of this server has suspended the account; ask them to resume it.",
-          ),
-          404: failure("The webhook does not exist.", "webhook_not_found", noSuchWebhook),
-          429: failure("The account has sent too many webhook tests.", "too_many_tests", tooManyTests),
-          503: failure(
-            "The operator has paused deliveries.",
-            "deliveries_paused",
-            "The operator of this server has paused deliveries; events are stored and go out when deliveries resume.",
-          ),
+          402: refusal("The account is suspended for an outstanding charge.", suspendedForCharge()),
+          403: refusal("The operator has suspended the account.", suspendedByOperator()),
+          404: refusal("The webhook does not exist.", noSuchWebhook()),
+          429: refusal("The account has sent too many webhook tests.", tooManyTests(60)),
+          503: refusal("The operator has paused deliveries.", deliveriesPaused()),
         },
       },
       async ({ tenant, params, body }) => {
         const event = isNothing(body) ? null : sliceEvent(body);
-        const refusal = refusalOfWork(tenant);
-        if (refusal) throw refusal;
+        const refused = refusalOfWork(tenant);
+        if (refused) throw refused;
         const webhook = (await store.webhooks(tenant.key)).find(({ id }) => id === params.id);
-        if (!webhook) throw notFound(noSuchWebhook, "webhook_not_found");
+        if (!webhook) throw noSuchWebhook();
         if (isPaused()) throw deliveriesPaused();
         const tested = await sendTest(tenant, webhook, event?.payload);
         const attempt = { eventId: tested.eventId, ...toAttemptBody(tested) };
@@ -316,5 +309,5 @@ const isNothing = (body: Uint8Array): boolean =>
 
 function refuseTooMany(turn: Turn): void {
   if (turn.ok) return;
-  throw rateLimited(tooManyChanges, "too_many_webhook_changes", turn.retryAfterSeconds);
+  throw tooManyChanges(turn.retryAfterSeconds);
 }
