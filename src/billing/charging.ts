@@ -1,5 +1,6 @@
 import type { Origin } from "../domain/audit.ts";
 import type { AfterFailure, Charge } from "../domain/books.ts";
+import { isObsolete, mayBeSent } from "../domain/charges.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newToken } from "../lib/id.ts";
@@ -256,8 +257,7 @@ export function createCharging(deps: ChargingDeps): Charging {
       return;
     }
     const isGivenUp = charge.kind === "upgrade" && now - charge.createdAt >= upgradePatienceMs;
-    const isNobodys = charge.kind === "subscription" && books.account.state !== "active";
-    if (isGivenUp || isNobodys) {
+    if (isGivenUp || isObsolete(charge, books.account)) {
       await failAs(books, charge, { reason: "The payment never reached the processor", lookUpAt: now + dayMs });
     } else if (charge.kind === "upgrade") {
       // Its client was told to retry; nobody else sends it.
@@ -312,7 +312,7 @@ export function createCharging(deps: ChargingDeps): Charging {
 
 /** Whether a charge that the processor does not know may be sent: no earlier request can still be under way. */
 export const maySendAgain = (charge: Charge, now: number): boolean =>
-  charge.state === "open" && charge.kind !== "verification" && (charge.resendAt ?? now) <= now;
+  charge.kind !== "verification" && mayBeSent(charge, now);
 
 /** A hosted page that the processor does not have is asked for again under its reference, and is as good as new then. */
 export const watchedFrom = ({ kind, sentAt, createdAt }: Charge): number =>

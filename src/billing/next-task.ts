@@ -1,4 +1,5 @@
 import type { CardVerification, Charge, Invoice, SavedCard } from "../domain/books.ts";
+import { isObsolete } from "../domain/charges.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Books } from "../store/billing.ts";
 import { upgradePatienceMs, verificationLifetimeMs } from "./terms.ts";
@@ -48,7 +49,7 @@ export function nextTask(books: Books, processor: string, now: number): Task {
     if (wasNeverSent && charge.kind === "upgrade") {
       if (isDue(charge.createdAt + upgradePatienceMs)) return { kind: "drop", charge };
     } else if (wasNeverSent) {
-      return { kind: charge.kind === "subscription" && account.state !== "active" ? "drop" : "send", charge };
+      return { kind: isObsolete(charge, account) ? "drop" : "send", charge };
     } else if (isDue(charge.lookUpAt)) return { kind: "look_up", charge };
     if (isDue(charge.refundAt)) return { kind: "refund", charge };
   }

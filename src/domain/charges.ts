@@ -1,4 +1,4 @@
-import type { BillingAccount, Charge, NewCard } from "./books.ts";
+import type { BillingAccount, Charge, NewCard, SavedCard } from "./books.ts";
 import type { BooksChange, CardToAdd, ChargeChange, InvoiceChange, OpenBooks, OpenInvoice } from "./books-change.ts";
 
 /** When an abandoned page is checked again at the latest, if it has no time of its own. */
@@ -7,6 +7,14 @@ const watchAgainMs = 60 * 60 * 1000;
 /** Its outcome is known and has had its consequences. */
 export const isSettled = ({ state, refund }: Pick<Charge, "state" | "refund">): boolean =>
   state === "succeeded" || refund !== null;
+
+/** The month's charge of an account that was deleted meanwhile: its days are in the closing charge. */
+export const isObsolete = ({ kind }: Pick<Charge, "kind">, { state }: Pick<BillingAccount, "state">): boolean =>
+  kind === "subscription" && state !== "active";
+
+/** Whether the bank may accept a charge of the card. @param processor the one in use: it does not know another's cards */
+export const isChargeable = (card: SavedCard | null, processor: string): boolean =>
+  card !== null && card.processor === processor && !card.refused;
 
 /** A charge that only the processor knows about, found after a restore. */
 export interface FoundCharge extends Pick<Charge, "kind" | "reference" | "processor" | "amountKobo"> {
@@ -40,16 +48,19 @@ export function adoptCharge(
   };
 }
 
+/** Whether it may be made, or made again: it is open, and an earlier request has surely ended. */
+export const mayBeSent = ({ state, resendAt }: Pick<Charge, "state" | "resendAt">, now: number): boolean =>
+  state === "open" && (resendAt === null || resendAt <= now);
+
 /**
  * The processor is about to be asked. Null if the charge is no longer open, or a request for it may be under way: another
  * process working on the account may just have sent it, and two at the same moment might both be paid.
  */
 export const sendCharge = (
-  { key, state, resendAt }: Charge,
+  charge: Charge,
   times: { readonly lookUpAt: number; readonly resendAt: number },
   now: number,
-): ChargeChange | null =>
-  state === "open" && (resendAt === null || resendAt <= now) ? { key, sentAt: now, ...times } : null;
+): ChargeChange | null => (mayBeSent(charge, now) ? { key: charge.key, sentAt: now, ...times } : null);
 
 /**
  * It was looked up, and is still under way or still watched. Null if another process has settled it in the meantime: if
