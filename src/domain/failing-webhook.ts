@@ -60,8 +60,10 @@ const dayMs = 24 * hourMs;
 /** The least time between the first failure and the last, however short the operator's limit is. */
 export const leastSpanMs = 12 * hourMs;
 
+/** So many deliveries in a row that are answered 410 disable a webhook. */
 export const mostGoneInARow = 3;
 
+/** RFC 9110, section 15.5.11. */
 export const isAnsweredGone = (statusCode: number | null): boolean => statusCode === 410;
 
 /** Whether the webhook would be disabled for its 410 answers. */
@@ -84,7 +86,7 @@ export function goneSince(gone: readonly number[], ended: readonly EndedAttempt[
   return gone.filter((at) => others.every(({ endedAt }) => endedAt < at));
 }
 
-/** @param before null: it was not failing */
+/** What failures do to the webhook, and what the account is told (rules, section 14). @param before null: it was not failing */
 export function afterFailures(before: Failing | null, failures: Failures, policy: DisablePolicy): FailureEffect {
   const { at, gone } = failures;
   const failing: Failing = { ...excused(before ?? newlyFailing(failures.since), failures), goneInARow: gone.length };
@@ -108,7 +110,10 @@ export const endsFailing = ({ since }: Failing, succeededAt: number): boolean =>
 export function disablesAt({ since, warnedAt }: Failing, { disableAfterMs }: DisablePolicy): number | null {
   if (disableAfterMs === null) return null;
   const endsAt = since + Math.max(disableAfterMs, leastSpanMs);
-  return warnedAt === null ? endsAt : Math.max(endsAt, warnedAt + dayMs);
+  // A webhook that is disabled within a day cannot be warned a day ahead.
+  if (warnedAt === null || endsAt - since <= dayMs) return endsAt;
+  // Attempts may be rare and the warning late: it still gets a day.
+  return Math.max(endsAt, warnedAt + dayMs);
 }
 
 const newlyFailing = (since: number): Failing => ({ since, goneInARow: 0, toldAt: null, warnedAt: null });
@@ -132,13 +137,11 @@ interface Milestones {
 
 const never = Number.POSITIVE_INFINITY;
 
-function milestonesOf({ since, toldAt, warnedAt }: Failing, { disableAfterMs }: DisablePolicy): Milestones {
+function milestonesOf(failing: Failing, policy: DisablePolicy): Milestones {
+  const { since, toldAt, warnedAt } = failing;
   const tellAt = toldAt === null ? since + dayMs : never;
-  if (disableAfterMs === null) return { tellAt, warnAt: never, disableAt: never };
-  const endsAt = since + Math.max(disableAfterMs, leastSpanMs);
-  // A webhook that is disabled within a day cannot be warned a day ahead.
-  if (endsAt - since <= dayMs) return { tellAt, warnAt: never, disableAt: endsAt };
-  if (warnedAt === null) return { tellAt, warnAt: endsAt - dayMs, disableAt: never };
-  // Attempts may be rare and the warning late: it still gets a day.
-  return { tellAt, warnAt: never, disableAt: Math.max(endsAt, warnedAt + dayMs) };
+  const disableAt = disablesAt(failing, policy);
+  if (disableAt === null) return { tellAt, warnAt: never, disableAt: never };
+  if (warnedAt === null && disableAt - since > dayMs) return { tellAt, warnAt: disableAt - dayMs, disableAt: never };
+  return { tellAt, warnAt: never, disableAt };
 }
