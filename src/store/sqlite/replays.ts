@@ -1,9 +1,4 @@
 import { noRoom } from "../../domain/acceptance.ts";
-import { beforeText } from "../../domain/cancelled-run.ts";
-import type { DeliveryRef } from "../../domain/delivery.ts";
-import { isReserved } from "../../domain/event-types.ts";
-import { join, rejoin } from "../../domain/order.ts";
-import { aboutOf } from "../../domain/own-events.ts";
 import { filterText, type Replay, type ReplayFilter } from "../../domain/replay.ts";
 import {
   advance,
@@ -13,18 +8,14 @@ import {
   startBulkReplay,
   startSingleReplay,
 } from "../../domain/replay-phase.ts";
-import { type Replaying, requeue } from "../../domain/requeue.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
-import { orderHashFor } from "../order-hash.ts";
 import type { ReplayVerbs, Requeued } from "../store.ts";
 import { isStorageDamaged } from "../unless-damaged.ts";
 import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, readOrRefuse, unlessDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
-import type { HeldTenant } from "./held-tenants.ts";
-import { createLines } from "./lines.ts";
 import { createReplayLabels } from "./replay-labels.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import {
@@ -32,16 +23,14 @@ import {
   type Done,
   noneDone,
   plus,
-  type ReplayedRow,
   type ReplayRow,
   toListedReplay,
   toReplay,
-  toReplayed,
 } from "./replay-rows.ts";
 import { createReplaySelection } from "./replay-selection.ts";
+import { createQueued, createRequeuedEvents, type Queued } from "./requeued-events.ts";
 import { cursorOver } from "./step-cursor.ts";
-import { refuse, type WriteTransaction } from "./transaction.ts";
-import { createWebhookUse } from "./webhook-use.ts";
+import { refuse } from "./transaction.ts";
 
 /** How many events to queue; events of the replay `passOver` are not queued but all counted as skipped. */
 interface ReplayStep {
@@ -52,15 +41,6 @@ interface ReplayStep {
 /** For a filter that no record can match. */
 const nothing = { webhookKeys: [], failure: null };
 
-/** What the events of one transaction have added to the queue. */
-interface Queued {
-  readonly webhookKeys: Set<number>;
-  readonly overtaken: DeliveryRef[];
-  readonly eventIds: string[];
-}
-
-const createQueued = (): Queued => ({ webhookKeys: new Set(), overtaken: [], eventIds: [] });
-
 /** Creates, lists and queues replays; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(
   connection: Connection,
@@ -68,7 +48,7 @@ export function replayVerbs(
   failures: FailureLedger,
   { mayGrow }: Growth,
 ): Omit<ReplayVerbs, keyof CancelledRuns> {
-  const { client, writer, hold, rowKeys, ownership, filing, reportDamage, audit } = connection;
+  const { client, writer, hold, filing, reportDamage, audit } = connection;
 
   const insert = client.prepare(
     `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at, filter)
@@ -108,37 +88,8 @@ export function replayVerbs(
   const eventAt = client.prepare<{ tenantKey: number; idTail: Uint8Array }, [number]>(
     "select tenant_key as tenantKey, id_tail as idTail from event where seq = ?1",
   );
-  const recordsOf = client.prepare<ReplayedRow, [number, number]>(
-    `select key, webhook_key as webhookKey, (select url from webhook where webhook.key = webhook_key) as url, state, attempts,
-       replay_key as replayKey, attempts_in_run as attemptsInRun, next_attempt_at as nextAttemptAt, finished_at as finishedAt,
-       error_reason as errorReason, error_code as errorCode, status_code as statusCode, before, failure_key as failureKey, order_hash as orderHash
-     from delivery where tenant_key = ?1 and filed = 1 and event_seq = ?2 order by key`,
-  );
-  const contentOf = client.prepare<{ type: string | null; payloadErased: number }, [number]>(
-    "select type, length(payload) = 0 as payloadErased from event where seq = ?1",
-  );
-  const payloadOf = client.prepare<{ payload: Uint8Array }, [number]>("select payload from event where seq = ?1");
-  const orderingKeyOf = client.prepare<{ orderingKey: string | null }, [number]>(
-    "select ordering_key as orderingKey from event where seq = ?1",
-  );
-  const restart = client.prepare(
-    `update delivery set state = 0, run = run + 1, attempts_in_run = 0, next_attempt_at = ?2, finished_at = null, replay_key = ?3,
-       before = ?4, order_hash = ?5
-     where key = ?1`,
-  );
-  // If the URL was removed and registered again, attempts are counted on from the earlier record for it.
-  const insertRecord = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key,
-       before, type_hash, order_hash)
-     values (?1, ?2, ?3, ?4, 0, 1, 0,
-       (select coalesce(max(number), 0) from attempt join webhook on webhook.key = attempt.webhook_key
-        where attempt.tenant_key = ?2 and attempt.event_seq = ?3 and webhook.url = ?5),
-       ?6, ?7, ?8, (select type_hash from delivery where tenant_key = ?2 and filed = 1 and event_seq = ?3 limit 1), ?9)`,
-  );
   const selection = createReplaySelection(connection);
-  const use = createWebhookUse(client);
-  const lines = createLines(client);
-  const deleteRecord = client.prepare("delete from delivery where key = ?1");
+  const { requeueEvent, contentOf } = createRequeuedEvents(connection, ledger, failures);
   const setPlace = client.prepare(
     `update replay set phase = ?2, cursor_seq = ?3, queued = queued + ?4, skipped = skipped + ?5,
        payloads_erased = payloads_erased + ?6, completed_at = ?7
@@ -149,70 +100,6 @@ export function replayVerbs(
   function move(replayKey: number, place: ReplayPlace | null, { queued, skipped, payloadsErased }: Done): void {
     if (!place) return;
     setPlace.run(replayKey, place.phase, place.cursorSeq, queued, skipped, payloadsErased, place.completedAt);
-  }
-
-  /** Starts a new run of one event for every webhook that is due one. */
-  function requeueEvent(
-    tx: WriteTransaction,
-    held: HeldTenant,
-    eventSeq: number,
-    replay: Replaying & { readonly key: number },
-    inAll: Queued,
-  ): Done {
-    const tenantKey = held.tenant.key;
-    const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
-    const { type = null, payloadErased = 0 } = contentOf.get(eventSeq) ?? {};
-    const own = type !== null && isReserved(type) ? payloadOf.get(eventSeq) : null;
-    const aboutId = own ? aboutOf(own.payload) : null;
-    const change = requeue(held, { type, payloadErased: payloadErased === 1, aboutId, records }, replay, tx);
-    const orderHashes = orderHashesOf(held, eventSeq);
-    const hasHead = (webhookKey: number) => (orderHash: number) => lines.hasHead(webhookKey, orderHash);
-    for (const { webhook, nextAttemptAt, returnsTo } of change.added) {
-      const { key, url } = webhook;
-      const before = beforeText(returnsTo);
-      const { orderHash, isHeldBack } = join(orderHashes.get(key) ?? null, hasHead(key));
-      insertRecord.run(
-        rowKeys.nextDelivery(),
-        tenantKey,
-        eventSeq,
-        key,
-        url,
-        isHeldBack ? null : nextAttemptAt,
-        replay.key,
-        before,
-        orderHash,
-      );
-      use.recordAdded(held, webhook);
-    }
-    for (const replayKey of change.superseded) ledger.end(replayKey, "superseded", tx.now);
-    for (const found of change.restarted) {
-      const { key: deliveryKey, webhookKey, returnsTo } = found;
-      if (webhookKey === null) continue;
-      const ref = { tenantKey, eventSeq, webhookKey, deliveryKey };
-      const isOwned = ownership.has(ref);
-      const isHeldBack = found.state === "PENDING" && found.nextAttemptAt === null;
-      const place = rejoin({ ...found, isHeldBack, isOwned }, orderHashes.get(webhookKey) ?? null, hasHead(webhookKey));
-      const dueAt = place.isHeldBack ? null : change.nextAttemptAt;
-      restart.run(deliveryKey, dueAt, replay.key, beforeText(returnsTo), place.orderHash);
-      if (place.leaves !== null) lines.release(webhookKey, place.leaves, tx.now);
-      if (isOwned) inAll.overtaken.push(ref);
-    }
-    for (const { key, webhookKey, attempts } of change.replaced) {
-      deleteRecord.run(key);
-      if (webhookKey !== null && attempts === 0) use.recordReplaced(webhookKey);
-    }
-    held.counters = change.counters;
-    failures.count(tx, { tenantKey, eventSeq }, change.failures, null);
-    for (const key of change.webhookKeys) inAll.webhookKeys.add(key);
-    inAll.eventIds.push(...idAt(eventSeq));
-    return { queued: change.webhookKeys.length, skipped: change.skipped, payloadsErased: payloadErased };
-  }
-
-  /** The event's place in the lines of the registered webhooks, by webhook key. */
-  function orderHashesOf({ webhooks }: HeldTenant, eventSeq: number): ReadonlyMap<number, number | null> {
-    if (!webhooks.some(({ ordered }) => ordered)) return new Map();
-    const orderingKey = orderingKeyOf.get(eventSeq)?.orderingKey ?? null;
-    return new Map(webhooks.map((webhook) => [webhook.key, orderHashFor(webhook, orderingKey)]));
   }
 
   /** Empty when the event is damaged: that stops a delivery, but not a replay. */
@@ -226,6 +113,12 @@ export function replayVerbs(
     }
   }
 
+  const toRefs = (tenantKey: number, { webhookKeys, overtaken, seqs }: Queued): Omit<Requeued, "replay"> => ({
+    webhooks: [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey })),
+    overtaken,
+    eventIds: seqs.flatMap(idAt),
+  });
+
   function findOwnEvent(tenantKey: number, eventId: string): number | null {
     const id = parseEventId(eventId);
     const found = id && eventAt.get(id.seq);
@@ -235,7 +128,7 @@ export function replayVerbs(
 
   const replayed = (tenantKey: number, seq: number, filter?: ReplayFilter) => ({
     isSelected: selection.takes(tenantKey, seq, filter),
-    payloadErased: contentOf.get(seq)?.payloadErased === 1,
+    payloadErased: contentOf(seq).isErased,
   });
 
   let hasCompletedLeft = false;
@@ -416,8 +309,3 @@ export function replayVerbs(
     },
   };
 }
-
-const toRefs = (tenantKey: number, { webhookKeys, ...rest }: Queued): Omit<Requeued, "replay"> => ({
-  webhooks: [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey })),
-  ...rest,
-});
