@@ -51,7 +51,7 @@ export function check({ name, system, libraries }: Target, executable: Buffer): 
     throw new Error(`${name} is called ${found.name}`);
 }
 
-export async function writeArchive(target: Target, files: readonly Entry[], at: Date) {
+async function writeArchive(target: Target, files: readonly Entry[], at: Date) {
   if (target.system === "windows") return { extension: "zip", bytes: await writeZip(files, at) };
   return { extension: "tar.gz", bytes: await pack(writeTar(withFolders(files), at), { level: 9 }) };
 }

@@ -3,7 +3,7 @@ import type { AfterFailure } from "../domain/books.ts";
 const dayMs = 24 * 60 * 60 * 1000;
 
 /** Days after the first failure on which a month's end charge is tried again (rules, section 12). */
-export const retryDays: readonly number[] = [1, 3, 5, 7];
+const retryDays: readonly number[] = [1, 3, 5, 7];
 
 /**
  * What a failed month-end charge leads to: a retry on the next retry day, or suspension. An extra attempt in between,

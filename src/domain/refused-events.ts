@@ -6,7 +6,7 @@ import type { DomainError } from "./errors.ts";
  * - `inactive`: the account is suspended, or its card has not been verified
  * - `invalid`: the request breaks a rule, is too large, or reuses another request's key
  */
-export const refusalReasons = ["quota", "inactive", "invalid"] as const;
+const refusalReasons = ["quota", "inactive", "invalid"] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 
 export type RefusedEvents = Readonly<Record<RefusalReason, number>>;

@@ -6,7 +6,7 @@ export type OwnHeaders = readonly (readonly [name: string, value: string])[];
 /** Rules, section 14. */
 export const mostOwnHeaders = 20;
 /** Names and values together: every delivery carries them, in memory too. */
-export const mostOwnHeaderBytes = 4096;
+const mostOwnHeaderBytes = 4096;
 
 /** RFC 9110: a name is a token, and a value is text that may have spaces and tabs inside. Beyond ASCII there is no agreement. */
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;

@@ -125,7 +125,7 @@ export const attemptsQuery = closedQuery({
 const maxSearchLength = 200;
 const maxReplayIdLength = 100;
 
-export const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
+const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 
 /** A time range does not begin after its end; either may be missing. */
 export const inOrder = <

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 
 /** A wall clock that moves by more than this against the monotonic one has jumped. Time servers correct by far less. */
-export const jumpMs = 3_600_000;
+const jumpMs = 3_600_000;
 
 /** How long a jump ahead must last before it is believed. */
 export const disbeliefMs = 600_000;

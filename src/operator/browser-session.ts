@@ -24,7 +24,7 @@ export interface BrowserSessionDeps {
   clock: Pick<Clock, "now">;
 }
 
-export const browserSessionSeconds = 12 * 60 * 60;
+const browserSessionSeconds = 12 * 60 * 60;
 
 const cookieName = "postrider-operator";
 const cookiePath = "/operator";

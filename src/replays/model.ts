@@ -257,14 +257,14 @@ export const toPreviewedBody = ({ selected, payloadsErased }: ReplayPreview) => 
 
 const location = { Location: "Where to follow the replay's progress: /v1/events/replays/{id}." };
 
-export const singleInitiated: ResponseDescription = {
+const singleInitiated: ResponseDescription = {
   description: "The event is queued for delivery again.",
   schema: v.object({ status: v.literal("initiated") }),
   example: { status: "initiated" },
   headers: location,
 };
 
-export const bulkInitiated: ResponseDescription = {
+const bulkInitiated: ResponseDescription = {
   description: "The replay is accepted and runs in the background.",
   headers: location,
 };

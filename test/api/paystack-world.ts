@@ -10,7 +10,7 @@ import { type Customer, createClockAt, logged, pathOf, signUp, visit } from "./c
 
 export const secretKey = "sk_test_example";
 
-export const withPaystack = (url: string) => ({
+const withPaystack = (url: string) => ({
   POSTRIDER_PAYMENTS: "paystack",
   POSTRIDER_PAYSTACK_SECRET_KEY: secretKey,
   POSTRIDER_PAYSTACK_URL: url,

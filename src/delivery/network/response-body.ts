@@ -17,9 +17,9 @@ export interface BodyRead {
 /** What the attempt log keeps. */
 export const maxKeptBytes = 4 * 1024;
 /** Beyond this, the connection is cut: reading on just to be able to reuse it would serve the sender of an endless body. */
-export const maxReadBytes = 64 * 1024;
+const maxReadBytes = 64 * 1024;
 /** The same for a body in tiny chunks, each of which costs much more than its bytes. */
-export const maxReadChunks = 1024;
+const maxReadChunks = 1024;
 
 const nothing = new Uint8Array(0);
 

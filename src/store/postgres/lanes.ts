@@ -55,8 +55,8 @@ export interface LanesOptions extends Growth, Pick<PoolOptions, "url" | "onFailu
 }
 
 /** Each is an index into `Node.lanes`. */
-export const acceptingLane = 0;
-export const settlingLane = 1;
+const acceptingLane = 0;
+const settlingLane = 1;
 
 /** A request of this many bytes goes alone, too. */
 const heavyBytes = 256 * 1024;

@@ -52,7 +52,7 @@ export const heartbeatMs = 3_000;
 /** An attempt takes at most 10 s, plus a second for what comes before and after. */
 const longestAttemptMs = 11_000;
 /** How long a node starts attempts after its last confirmed heartbeat was sent. */
-export const startsForMs = leaseMs - longestAttemptMs;
+const startsForMs = leaseMs - longestAttemptMs;
 const rescueEveryMs = 1_000;
 /** By how much the database's clock may get ahead before it counts as set forward: many times what it may drift. */
 const leapMs = 1_000;

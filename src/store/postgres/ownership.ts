@@ -8,7 +8,7 @@ import type { Transaction } from "./pool.ts";
  * owner of something holds a shared lock on that row until it has committed. Whoever declares the node dead waits for the
  * lock, then takes the row away, and then finds everything that the node owns.
  */
-export const ownerLane = 2;
+const ownerLane = 2;
 
 export const ownerLaneOf = (node: Pick<Node, "slot">): number => node.slot * laneSlots + ownerLane;
 

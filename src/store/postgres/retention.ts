@@ -45,7 +45,7 @@ interface AnsweredRow {
   readonly isKept: boolean;
 }
 
-export const forgetAnswersText = `update attempt set response_body = null, answer_head = null
+const forgetAnswersText = `update attempt set response_body = null, answer_head = null
   from unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)
   where attempt.tenant_key = $1::bigint and attempt.event_seq = given.event_seq and attempt.key = given.key
     and attempt.event_seq between $4::bigint and $5::bigint`;

@@ -31,7 +31,7 @@ export interface SealedTable {
   replace(value: Resealed): boolean;
 }
 
-export function createSealedTable(client: Database, place: SealedPlace): SealedTable {
+function createSealedTable(client: Database, place: SealedPlace): SealedTable {
   const column = sealedColumns[place];
   const [ownerTable, ownerColumn] =
     place === "saved_card" ? ["billing_account", "account_key"] : ["tenant", "tenant_key"];

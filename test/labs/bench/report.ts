@@ -40,7 +40,7 @@ export const ratioOf = ({ bare, full }: Results): number =>
   median(full.map(({ rate }, pair) => rate / (bare[pair]?.rate ?? Number.NaN)));
 
 /** Processor time of an event beside the relay's, of each pair. */
-export const costOf = ({ bare, full }: Results): number =>
+const costOf = ({ bare, full }: Results): number =>
   median(full.map(({ serverUsPerEvent }, pair) => serverUsPerEvent / (bare[pair]?.serverUsPerEvent ?? Number.NaN)));
 
 /** Judged by the full number, not by its rounded form. */

@@ -35,7 +35,7 @@ const maxP99Growth = 1.5;
 const p99SlackMs = 5;
 
 /** In bytes an hour. */
-export function memoryTrend(samples: readonly Sample[]): Trend {
+function memoryTrend(samples: readonly Sample[]): Trend {
   const points = warm(samples).map(({ minutes, residentBytes }) => ({ x: minutes, y: residentBytes }));
   const span = Math.min(spanMinutes, ((points.at(-1)?.x ?? 0) - (points[0]?.x ?? 0)) / spans);
   const { slope, standardError } = fitTrend(mediansOf(points, span));

@@ -43,7 +43,7 @@ export const longestSearch = 200;
 const hourMs = 3_600_000;
 const spanMs = { "10m": hourMs / 6, "1h": hourMs, "24h": 24 * hourMs, "7d": 7 * 24 * hourMs } as const;
 
-export const recordStates = {
+const recordStates = {
   delivered: "DELIVERED",
   waiting: "PENDING",
   failed: "FAILED",
@@ -125,7 +125,7 @@ export const choose = (filter: Filter, choice: Partial<Filter>): Filter => ({
 export const isChoosing = (filter: Filter): boolean => urlOf({ ...filter, page: 1, until: "" }) !== "/events";
 
 /** The times that the filter's span covers now; "": open. */
-export function timesOf({ span, from, to }: Filter, nowMs: number): { from: string; to: string } {
+function timesOf({ span, from, to }: Filter, nowMs: number): { from: string; to: string } {
   if (span === "" || span === "custom") return { from, to };
   return { from: new Date(nowMs - spanMs[span]).toISOString(), to: "" };
 }

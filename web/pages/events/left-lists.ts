@@ -109,7 +109,7 @@ export function useWayBack(): WayBack {
 }
 
 /** What this history entry holds besides its URL; it survives a reload. */
-export function stateOfEntry(): Record<string, unknown> {
+function stateOfEntry(): Record<string, unknown> {
   const state: unknown = history.state;
   return typeof state === "object" && state !== null ? { ...state } : {};
 }

@@ -59,7 +59,7 @@ export function crashPairs(figures: CrashFigures): Pair[] {
 }
 
 /** The figures of a crash test of several nodes, for people. */
-export function nodesPairs(figures: NodesFigures): Pair[] {
+function nodesPairs(figures: NodesFigures): Pair[] {
   const { kills, freezes, longFreezes, databaseKills, cuts, takeoverMs } = figures;
   const alike = crashPairs(figures).filter(([name]) => !onlyOfOne.includes(name));
   return [

@@ -23,10 +23,10 @@ const failedShare = 0.02;
 const retriedShare = 0.03;
 
 export const statusOfSuccess = 204;
-export const statusOfFailure = 410;
-export const statusOfRetry = 503;
+const statusOfFailure = 410;
+const statusOfRetry = 503;
 /** From one attempt to the next: the first entry of the default schedule. */
-export const retryDelayMs = 5_000;
+const retryDelayMs = 5_000;
 
 export type Fate = "delivered" | "retried" | "failed" | "pending";
 

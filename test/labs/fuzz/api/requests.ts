@@ -11,7 +11,7 @@ export interface FuzzRequest {
   readonly body: string | Uint8Array | undefined;
 }
 
-export const tokenKinds = ["right", "none", "of another account", "of another kind", "expired", "garbage"] as const;
+const tokenKinds = ["right", "none", "of another account", "of another kind", "expired", "garbage"] as const;
 export type TokenKind = (typeof tokenKinds)[number];
 
 /** Texts that can stand in a path; a client would encode them, and some do not. */
