@@ -4,11 +4,8 @@ import { gunzipSync } from "node:zlib";
 import * as v from "valibot";
 import { checkPassword, passwordSchema } from "../../src/accounts/password.ts";
 import { deliveryStates } from "../../src/domain/delivery.ts";
-import { jsonSchemaOf } from "../../src/http/document/json-schema.ts";
 import { describeEndpoint } from "../../src/http/document/operation.ts";
-import { shareSchemas } from "../../src/http/document/shared-schemas.ts";
 import type { ErasedEndpoint, Schema as Model } from "../../src/http/endpoint.ts";
-import { jsonObject, queryInteger } from "../../src/http/validation.ts";
 import { isoTimeForm, parseIso } from "../../src/lib/iso-time.ts";
 import {
   checkAnswer,
@@ -397,76 +394,6 @@ describe("problemsOf", () => {
 
   test("does not pass over what it does not know", () => {
     expect(() => problemsOf(document, { contains: {} }, [])).toThrow('"contains" is not known');
-  });
-});
-
-describe("jsonSchemaOf", () => {
-  test("an object is the object, whatever stands before it", () => {
-    expect(jsonSchemaOf(jsonObject({ a: v.optional(v.string()) }))).toEqual({
-      type: "object",
-      properties: { a: { type: "string" } },
-    });
-  });
-
-  test("digits of a query are an integer, its default too", () => {
-    expect(jsonSchemaOf(v.object({ size: v.optional(queryInteger(1, 5), "2") })).properties).toEqual({
-      size: { type: "integer", minimum: 1, maximum: 5, default: 2 },
-    });
-  });
-
-  test("values that may be added are told from those that are there", () => {
-    const open = v.pipe(v.string(), v.metadata({ "x-extensible-enum": ["A", "B"] }));
-    expect(jsonSchemaOf(open)).toEqual({ type: "string", "x-extensible-enum": ["A", "B"] });
-  });
-
-  test("a literal true or false has a type, without which generators write invalid code", () => {
-    expect(jsonSchemaOf(v.literal(true))).toEqual({ const: true, type: "boolean" });
-    expect(jsonSchemaOf(v.literal("ok"))).toEqual({ const: "ok" });
-  });
-
-  test("what it cannot say, it refuses", () => {
-    expect(() => jsonSchemaOf(v.date())).toThrow("cannot be expressed");
-    expect(() => jsonSchemaOf(v.pipe(v.string(), v.regex(/a/i)))).toThrow("cannot be expressed");
-  });
-
-  test("a field's name says what its text is, also where it may be null", () => {
-    const { properties } = jsonSchemaOf(
-      v.object({ created_at: v.string(), lastAttemptAt: v.nullable(v.string()), email: v.string(), url: v.string() }),
-    );
-    expect(properties).toEqual({
-      created_at: { type: "string", format: "date-time" },
-      lastAttemptAt: { anyOf: [{ type: "string", format: "date-time" }, { type: "null" }] },
-      email: { type: "string", format: "email" },
-      url: { type: "string", format: "uri" },
-    });
-  });
-});
-
-describe("shareSchemas", () => {
-  const point = { title: "Point", type: "object", properties: { x: { type: "number" } } };
-  const { title: _, ...pointSchema } = point;
-  const reference = { $ref: "#/components/schemas/Point" };
-
-  test("a schema with a title moves out, also from within another, and a reference takes its place", () => {
-    const line = { title: "Line", type: "object", properties: { from: point, to: point } };
-    expect(shareSchemas({ a: { type: "array", items: line }, b: point })).toEqual({
-      value: { a: { type: "array", items: { $ref: "#/components/schemas/Line" } }, b: reference },
-      schemas: {
-        Point: pointSchema,
-        Line: { type: "object", properties: { from: reference, to: reference } },
-      },
-    });
-  });
-
-  test("a title in an example, or as the name of a field, is none", () => {
-    const schema = { type: "object", properties: { title: { type: "string" } } };
-    const document = { schema, example: { title: "Emma", type: "object" } };
-    expect(shareSchemas(document)).toEqual({ value: document, schemas: {} });
-  });
-
-  test("two schemas with the same title are refused", () => {
-    const other = { ...point, properties: { y: { type: "number" } } };
-    expect(() => shareSchemas([point, other])).toThrow("Two schemas have the title Point.");
   });
 });
 
