@@ -1,8 +1,12 @@
+import { Database } from "bun:sqlite";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
+import type { MoveMark } from "../../src/store/move-mark.ts";
+import { writeMoveMark } from "../../src/store/sqlite/move-mark.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { fill, masterKey } from "./filled-folder.ts";
 import { createScriptedIo } from "./scripted-io.ts";
 
@@ -36,3 +40,10 @@ export async function createBackedUp() {
 }
 
 export type BackedUp = Awaited<ReturnType<typeof createBackedUp>>;
+
+/** As a move to PostgreSQL has left the folder, on its way or at its end. */
+export function markMove(folder: string, role: MoveMark["role"]): void {
+  const client = new Database(join(folder, databaseFile));
+  writeMoveMark(client, { move: "m", role, place: "PostgreSQL at db/postrider" });
+  client.close();
+}
