@@ -1,5 +1,6 @@
 import { readValues } from "../config.ts";
 import { UsageError } from "../domain/errors.ts";
+import { tiersAscending } from "../domain/plans.ts";
 import { nearest } from "../lib/nearest.ts";
 import { largestLimits } from "../operator/limits.ts";
 import type { Flag } from "./arguments.ts";
@@ -37,13 +38,12 @@ interface Verb {
 }
 
 const allTenants = "/operator/tenants";
-const tiers = ["free", "pro", "business", "enterprise"];
 
 const tierFlag: Flag = {
   name: "--tier",
   value: "TIER",
-  choices: tiers,
-  doc: `One of ${tiers.join(", ")}; free by default.`,
+  choices: tiersAscending,
+  doc: `One of ${tiersAscending.join(", ")}; free by default.`,
 };
 const contactFlags: readonly Flag[] = [
   { name: "--name", value: "NAME", doc: "Display name; required above free." },
@@ -137,7 +137,7 @@ const verbs: readonly Verb[] = [
   {
     verb: "set-tier",
     operands: ["ID", "TIER"],
-    summary: `Set the tier of an account (${tiers.join(", ")}), effective at once`,
+    summary: `Set the tier of an account (${tiersAscending.join(", ")}), effective at once`,
     check: ({ operands: [, tier = ""] }) => checkTier(tier),
     async run({ client, path, operands: [, tier], print, io }) {
       const changed = (await client.send("PUT", `${path}/tier`, { tier })) as Fields;
@@ -208,7 +208,7 @@ export const tenantCommands: readonly Command[] = verbs.map(
   ({ verb, operands: operandNames = [], flags: ownFlags = [], summary, check, run }) => ({
     words: ["tenant", verb],
     operands: operandNames,
-    operandChoices: { TIER: tiers },
+    operandChoices: { TIER: tiersAscending },
     flags: [...ownFlags, jsonFlag, dataDirFlag],
     summary,
     async run({ operands, flags }, io) {
@@ -254,8 +254,8 @@ async function wantsKeysEnded(id: string, io: Io): Promise<boolean> {
 }
 
 function checkTier(given: string): void {
-  if (tiers.includes(given)) return;
-  throw new UsageError(`"${given}" is not a tier. Try: ${nearest(given, tiers) ?? tiers.join(", ")}`);
+  if (tiersAscending.some((tier) => tier === given)) return;
+  throw new UsageError(`"${given}" is not a tier. Try: ${nearest(given, tiersAscending) ?? tiersAscending.join(", ")}`);
 }
 
 async function isConfirmed(id: string, tenant: Fields, io: Io): Promise<boolean> {

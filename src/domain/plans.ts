@@ -16,8 +16,9 @@ export const plans: Readonly<Record<Tier, Plan>> = {
 };
 
 /** Tiers from the lowest to the highest: an upgrade goes to the right, and nothing goes to the left on its own. */
-export const tiersAscending: readonly Tier[] = ["free", "pro", "business", "enterprise"];
+export const tiersAscending = ["free", "pro", "business", "enterprise"] as const satisfies readonly Tier[];
 
+/** Whether the move is an upgrade; nothing else is offered to accounts. */
 export function isHigherTier(target: Tier, current: Tier): boolean {
   return tiersAscending.indexOf(target) > tiersAscending.indexOf(current);
 }

@@ -1,11 +1,11 @@
 import * as v from "valibot";
-import type { SuspensionCause, TenantStatus, Tier } from "../domain/tenant.ts";
+import { tiersAscending } from "../domain/plans.ts";
+import type { SuspensionCause, TenantStatus } from "../domain/tenant.ts";
 
 /** Fields shared by the bodies of several features. */
 
-const tierOrder = ["free", "pro", "business", "enterprise"] as const satisfies readonly Tier[];
-
-export const anyTier = v.picklist(tierOrder, 'must be "free", "pro", "business" or "enterprise"');
+/** A tier, also one that only the operator can set. */
+export const anyTier = v.picklist(tiersAscending, 'must be "free", "pro", "business" or "enterprise"');
 
 export const tenantStatus = v.picklist([
   "active",

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, integer, pgTable, primaryKey, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+import { tiersAscending } from "../../domain/plans.ts";
 import { bytes, whole } from "./columns.ts";
 import { tenant } from "./schema.ts";
 
@@ -10,8 +11,6 @@ import { tenant } from "./schema.ts";
  * The indexes refuse what must never happen: two open verifications of an account, a day in two invoices, two open or two
  * successful charges of one invoice, one reference used twice.
  */
-
-const tiers = ["free", "pro", "business", "enterprise"] as const;
 
 export const billingAccount = pgTable(
   "billing_account",
@@ -91,7 +90,7 @@ export const planPeriod = pgTable(
   {
     key: whole("key").primaryKey().generatedByDefaultAsIdentity(),
     accountKey: accountKey(),
-    tier: text("tier", { enum: tiers }).notNull(),
+    tier: text("tier", { enum: tiersAscending }).notNull(),
     startedAt: whole("started_at").notNull(),
     endedAt: whole("ended_at"),
   },
@@ -120,7 +119,7 @@ export const invoice = pgTable(
     createdAt: whole("created_at").notNull(),
     paidAt: whole("paid_at"),
     /** What an upgrade changes once it is paid. */
-    targetTier: text("target_tier", { enum: tiers }),
+    targetTier: text("target_tier", { enum: tiersAscending }),
     newEmail: text("new_email"),
     newPasswordHash: text("new_password_hash"),
   },
@@ -144,7 +143,7 @@ export const invoiceDay = pgTable(
     invoiceKey: whole("invoice_key")
       .notNull()
       .references(() => invoice.key),
-    tier: text("tier", { enum: tiers }).notNull(),
+    tier: text("tier", { enum: tiersAscending }).notNull(),
   },
   (t) => [primaryKey({ columns: [t.accountKey, t.day] }), index("invoice_day_by_invoice").on(t.invoiceKey)],
 );

@@ -12,6 +12,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 import type { DisabledReason } from "../../domain/failing-webhook.ts";
+import { tiersAscending } from "../../domain/plans.ts";
 import { bytes, whole } from "./columns.ts";
 
 /**
@@ -42,8 +43,8 @@ export const tenant = pgTable(
     email: text("email").notNull(),
     /** The e-mail in lower case while it is a login id, which is the case on paid tiers only. */
     loginEmail: text("login_email"),
-    tier: text("tier", { enum: ["free", "pro", "business", "enterprise"] }).notNull(),
-    enforcedTier: text("enforced_tier", { enum: ["free", "pro", "business", "enterprise"] }),
+    tier: text("tier", { enum: tiersAscending }).notNull(),
+    enforcedTier: text("enforced_tier", { enum: tiersAscending }),
     passwordHash: text("password_hash").notNull(),
     sessionVersion: integer("session_version").notNull().default(1),
     createdAt: whole("created_at").notNull(),

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { tiersAscending } from "../../domain/plans.ts";
 import { tenant } from "./schema.ts";
 
 /**
@@ -9,8 +10,6 @@ import { tenant } from "./schema.ts";
  * The indexes rule out what must never happen: two open verifications of an account, a day in two invoices, two open or two
  * successful charges of one invoice, one reference used twice.
  */
-
-const tiers = ["free", "pro", "business", "enterprise"] as const;
 
 export const billingAccount = sqliteTable(
   "billing_account",
@@ -87,7 +86,7 @@ export const planPeriod = sqliteTable(
   {
     key: integer("key").primaryKey(),
     accountKey: accountKey(),
-    tier: text("tier", { enum: tiers }).notNull(),
+    tier: text("tier", { enum: tiersAscending }).notNull(),
     startedAt: integer("started_at").notNull(),
     endedAt: integer("ended_at"),
   },
@@ -116,7 +115,7 @@ export const invoice = sqliteTable(
     createdAt: integer("created_at").notNull(),
     paidAt: integer("paid_at"),
     /** What an upgrade changes once it is paid. */
-    targetTier: text("target_tier", { enum: tiers }),
+    targetTier: text("target_tier", { enum: tiersAscending }),
     newEmail: text("new_email"),
     newPasswordHash: text("new_password_hash"),
   },
@@ -140,7 +139,7 @@ export const invoiceDay = sqliteTable(
     invoiceKey: integer("invoice_key")
       .notNull()
       .references(() => invoice.key),
-    tier: text("tier", { enum: tiers }).notNull(),
+    tier: text("tier", { enum: tiersAscending }).notNull(),
   },
   (t) => [primaryKey({ columns: [t.accountKey, t.day] }), index("invoice_day_by_invoice").on(t.invoiceKey)],
 );

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { blob, check, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { DisabledReason } from "../../domain/failing-webhook.ts";
 import type { FailureCode } from "../../domain/failure.ts";
+import { tiersAscending } from "../../domain/plans.ts";
 
 /**
  * The SQLite schema. Times are integers, milliseconds since the Unix epoch; a `key` is an internal row number that never
@@ -43,8 +44,8 @@ export const tenant = sqliteTable(
     email: text("email").notNull(),
     /** The e-mail in lower case while it is a login id, which it is on paid tiers only. */
     loginEmail: text("login_email"),
-    tier: text("tier", { enum: ["free", "pro", "business", "enterprise"] }).notNull(),
-    enforcedTier: text("enforced_tier", { enum: ["free", "pro", "business", "enterprise"] }),
+    tier: text("tier", { enum: tiersAscending }).notNull(),
+    enforcedTier: text("enforced_tier", { enum: tiersAscending }),
     passwordHash: text("password_hash").notNull(),
     sessionVersion: integer("session_version").notNull().default(1),
     createdAt: integer("created_at").notNull(),
