@@ -1,3 +1,5 @@
+import { dayMs } from "./terms.ts";
+
 /**
  * Days and months of the billing time zone. A day is a number, counted from 1970-01-01; a month is text, `2026-11`.
  */
@@ -17,7 +19,6 @@ export interface BillingCalendar {
   monthEndedAt(dueAt: number): string;
 }
 
-const dayMs = 24 * 60 * 60 * 1000;
 const dueHour = 12;
 
 /** Since 1972, clocks in every zone have changed only on a quarter hour of UTC. */

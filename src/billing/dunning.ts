@@ -1,6 +1,5 @@
 import type { AfterFailure } from "../domain/books.ts";
-
-const dayMs = 24 * 60 * 60 * 1000;
+import { dayMs } from "./terms.ts";
 
 /** Days after the first failure on which a month's end charge is tried again (rules, section 12). */
 const retryDays: readonly number[] = [1, 3, 5, 7];
