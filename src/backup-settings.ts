@@ -55,6 +55,7 @@ function hasNextRun(cron: string): boolean {
   }
 }
 
+/** `s3://BUCKET[/PREFIX]`, with the names that S3 allows: 3 to 63 characters in lower case. */
 export const isBucketUrl = (text: string): boolean => /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/.*)?$/.test(text);
 
 /** How to reach an S3-compatible store. The variables are the usual ones for S3 programs. */

@@ -11,6 +11,7 @@ export interface PrivateFile {
   readonly contents: Uint8Array;
 }
 
+/** The name of the database within a backup, whatever it is called where it comes from. */
 export const databaseEntry = "postrider.db";
 
 export interface ArchiveOptions {

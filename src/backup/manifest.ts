@@ -22,6 +22,7 @@ const model = v.object({
 
 export type Manifest = v.InferOutput<typeof model>;
 
+/** The first file in a backup, so that a reader knows the rest before it comes. */
 export const manifestFile = "manifest.json";
 /** The last file in a backup, in the format that `sha256sum` writes and reads. */
 export const sumsFile = "SHA256SUMS";

@@ -36,6 +36,7 @@ export const asFolder = (url: string): string => (url.endsWith("/") ? url : `${u
 export const backupName = (now: number, isEncrypted: boolean): string =>
   `postrider-${new Date(now).toISOString().replaceAll(/[-:]/g, "")}.tar.zst${isEncrypted ? ".age" : ""}`;
 
+/** By its name alone: nobody but its owner can open it. */
 export const isEncryptedName = (name: string): boolean => name.endsWith(".age");
 
 const named = /^postrider-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d{3})Z\.tar\.zst(?:\.age)?$/;

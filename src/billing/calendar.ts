@@ -85,6 +85,7 @@ export function createBillingCalendar(timeZone: string): BillingCalendar {
   };
 }
 
+/** The month that a day lies in. */
 export const monthOfDay = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 7);
 
 /** The first day of a month. */
@@ -96,13 +97,16 @@ export function firstDayOf(month: string): number {
 /** The last day of a month: the day before the first of the next. Adding months to a date would go wrong on the 31st. */
 export const lastDayOf = (month: string): number => firstDayOf(monthAfter(month)) - 1;
 
+/** The number of days in a month. */
 export const daysIn = (month: string): number => lastDayOf(month) - firstDayOf(month) + 1;
 
+/** The next month. Text, so that no zone has a say in it. */
 export function monthAfter(month: string): string {
   const [year, number] = yearAndMonth(month);
   return new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 7);
 }
 
+/** The previous month. */
 export function monthBefore(month: string): string {
   const [year, number] = yearAndMonth(month);
   return new Date(Date.UTC(year, number - 2, 1)).toISOString().slice(0, 7);

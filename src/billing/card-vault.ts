@@ -8,6 +8,7 @@ export interface CardSecrets {
   readonly email: string;
 }
 
+/** What a sealed card is bound to, so that it opens for no other account. */
 export const cardContext = (accountId: string) => `${accountId}:card`;
 
 /** Seals the secrets by which the processor knows a card. They open only for the account they were sealed for. */

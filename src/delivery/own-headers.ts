@@ -8,6 +8,7 @@ export interface HeaderVault {
   open(tenantId: string, sealed: Uint8Array | null): OwnHeaders;
 }
 
+/** What sealed headers are bound to, so that they open for no other account. */
 export const headersContext = (tenantId: string) => `${tenantId}:webhook-headers`;
 
 const none: OwnHeaders = [];

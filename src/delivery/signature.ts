@@ -95,6 +95,7 @@ export interface SigningJwk {
   alg: "EdDSA";
 }
 
+/** RFC 8037, section 2. @param publicKey the 32 bytes of an Ed25519 key */
 export function jwk(publicKey: Uint8Array, kid: string): SigningJwk {
   return { kty: "OKP", crv: "Ed25519", x: Buffer.from(publicKey).toString("base64url"), kid, use: "sig", alg: "EdDSA" };
 }

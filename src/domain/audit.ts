@@ -77,6 +77,7 @@ export interface Act extends Origin {
   readonly detail?: AuditDetail;
 }
 
+/** The entry of a cancelled replay, whichever way it was cancelled. */
 export const replayCancelled = (by: Origin, replayId: string): Act => ({
   ...by,
   action: "replay.cancelled",
@@ -106,6 +107,7 @@ export interface AuditEntry extends Act {
   readonly lastAt: number;
 }
 
+/** Rules, section 16. */
 export const auditLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
 export const auditLimits = {
@@ -165,6 +167,7 @@ export function webhookListDetail(before: readonly Webhook[], after: readonly We
   return Object.keys(detail).length === 0 ? null : detail;
 }
 
+/** Without query and fragment, in which secrets may stand. */
 export function shownUrl({ url }: Pick<Webhook, "url">): string {
   const [shown = ""] = url.split(/[?#]/);
   return shown.length > longestUrl ? `${shown.slice(0, longestUrl)}…` : shown;

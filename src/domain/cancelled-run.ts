@@ -97,4 +97,5 @@ function endedAt({ finishedAt, replayedAt }: KnownBefore, { orderedNow, failedAs
 
 /** As a store keeps it. */
 export const beforeText = (before: RecordBefore): string => JSON.stringify(before);
+/** The reverse of `beforeText`. */
 export const beforeOf = (text: string | null): RecordBefore | null => (text === null ? null : JSON.parse(text));

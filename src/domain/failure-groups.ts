@@ -147,4 +147,5 @@ export function goesOn(
   return delivered !== null && !typeHashes.some((hash) => (delivered.get(hash) ?? 0) >= lastFailedAt);
 }
 
+/** Failures are counted by the hour of their event. */
 export const hourMs = 3_600_000;

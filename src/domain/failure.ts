@@ -68,6 +68,7 @@ export const codeOfAttempt = ({
   readonly statusCode: number | null;
 }): FailureCode | null => errorCode ?? (error !== null && statusCode !== null ? "http_status" : null);
 
+/** There is nothing to repeat; a replay delivers the event once a webhook is registered. */
 export const noWebhook: Failure = { code: "no_webhook", reason: "No webhook was registered when the event arrived" };
 
 export const webhookRemoved: Failure = {
@@ -86,11 +87,13 @@ export const serverRestored: Failure = {
   reason: "The server was restored from a backup in which the delivery was pending",
 };
 
+/** Damage ends the delivery of one event, not the work of the queue. */
 export const unreadable: Failure = {
   code: "unreadable",
   reason: "The event cannot be read because its page in the database is damaged",
 };
 
+/** A receiver answered, and did not acknowledge. */
 export const refusedWith = (status: number, url: string): Failure => ({
   code: "http_status",
   reason: `HTTP ${status} from ${url}`,

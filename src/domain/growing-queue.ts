@@ -7,6 +7,7 @@ export const queueWatch = {
   least: 1_000,
 } as const;
 
+/** Whether the queue is long enough to be worth watching. */
 export const isLong = (depth: number): boolean => depth >= queueWatch.least;
 
 /** It is long, and was longer at each look than at the previous one. */

@@ -21,6 +21,7 @@ export const mailKinds = [
 ] as const;
 export type MailKind = (typeof mailKinds)[number];
 
+/** Rules, section 16. */
 export const mailRules = {
   /** Time between two mails of one kind to one recipient. */
   intervalMs: 60 * 60 * 1000,
@@ -72,6 +73,7 @@ const nothing: MailState = { facts: [], leftOut: 0, queuedAt: 0, dueAt: null, at
 const earliestAfter = (sentAt: number | null, now: number): number =>
   sentAt === null ? now : Math.max(now, sentAt + mailRules.intervalMs);
 
+/** With one more fact to say. A mail that already waits takes it along, so an outage with many facts is one mail. */
 export function queued(before: MailState | null, fact: MailFact, now: number): MailState {
   const { facts, leftOut, dueAt, sentAt, ...rest } = before ?? nothing;
   if (dueAt !== null) {
@@ -86,6 +88,7 @@ export function queued(before: MailState | null, fact: MailFact, now: number): M
 const standings = ["disk.low", "queue.growing"] as const satisfies MailKind[];
 export type Standing = (typeof standings)[number];
 
+/** Whether mails of this kind say how things stand, rather than what has happened. */
 export const isStanding = (kind: MailKind): kind is Standing => standings.some((standing) => standing === kind);
 
 const isOver = (since: number, now: number): boolean => now - since >= mailRules.lifetimeMs;

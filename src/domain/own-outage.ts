@@ -66,5 +66,6 @@ export function silenceAfter(before: Silence | null, attempted: AttemptedHost): 
   return { ...before, sharedSince, until: Math.max(before.until, startedAt) };
 }
 
+/** Whether the silence has lasted, and been shared, for so long that it is ours. */
 export const isOwnOutage = (silence: Silence | null): boolean =>
   silence !== null && silence.sharedSince !== null && silence.until - silence.sharedSince >= leastOutageMs;

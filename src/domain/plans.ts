@@ -8,6 +8,7 @@ export interface Plan {
   readonly eventsPerMonth: number;
 }
 
+/** Specification, "Limits"; enterprise accounts get theirs from the operator. */
 export const plans: Readonly<Record<Tier, Plan>> = {
   free: { webhooks: 1, eventsPerMonth: 10_000 },
   pro: { webhooks: 1, eventsPerMonth: 5_000_000 },

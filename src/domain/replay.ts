@@ -47,6 +47,7 @@ export function filterText(filter: ReplayFilter = {}): string | null {
   return text === "{}" ? null : text;
 }
 
+/** The reverse of `filterText`. */
 export const filterOf = (text: string | null): ReplayFilter | null => (text === null ? null : JSON.parse(text));
 
 /** What a replay would take now, in events. */

@@ -74,6 +74,7 @@ export const rotateSigningSecrets = (secrets: readonly Row<SigningSecret, "expir
   forgets: secrets.filter(({ expiresAt }) => expiresAt !== null).map(({ key }) => key),
 });
 
+/** Whether deliveries are signed with the secret: the one in use, and until the overlap ends the one before it. */
 export const isSigning = ({ expiresAt }: Pick<SigningSecret, "expiresAt">, now: number): boolean =>
   outlasts(expiresAt, now);
 

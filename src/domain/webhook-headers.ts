@@ -28,6 +28,7 @@ const shownFrom = 12;
 /** What is shown of a value: its end, if it is long enough to be told from others by that. */
 export const maskOf = (value: string): string => (value.length < shownFrom ? mask : mask + value.slice(-4));
 
+/** The headers as answers show them: names whole, values masked. */
 export const masked = (headers: OwnHeaders): OwnHeaders => headers.map(([name, value]) => [name, maskOf(value)]);
 
 /** Whether it stands for a stored value. */

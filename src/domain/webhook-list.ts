@@ -58,6 +58,7 @@ export function listTag(webhooks: readonly Webhook[]): string {
   return Bun.hash.xxHash64(JSON.stringify(told)).toString(36);
 }
 
+/** What a new list does to the registered webhooks (rules, section 9). A URL that stays keeps its webhook. */
 export function replaceWebhooks(
   { gone, webhooks }: Pick<TenantState, "gone" | "webhooks">,
   { webhooks: wanted, limit, readAs = null }: WantedList,

@@ -43,6 +43,7 @@ export interface WebhookLimits {
   readonly maxConcurrency: number | null;
 }
 
+/** One object for all webhooks without limits: a delivery in the queue carries no copy. */
 export const noLimits: WebhookLimits = { rateLimit: null, maxConcurrency: null };
 
 /** The settings of a webhook for which nothing was set. */
@@ -77,6 +78,7 @@ export interface WebhookRef {
 /** How a webhook stands, in a word of the interface. */
 export type WebhookState = "active" | "paused" | "disabled";
 
+/** Disabled wins: a paused webhook that is enabled again is still paused. */
 export function stateOf({ disabled, paused }: Pick<Webhook, "disabled" | "paused">): WebhookState {
   if (disabled) return "disabled";
   return paused ? "paused" : "active";

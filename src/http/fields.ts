@@ -7,6 +7,7 @@ import type { SuspensionCause, TenantStatus } from "../domain/tenant.ts";
 /** A tier, also one that only the operator can set. */
 export const anyTier = v.picklist(tiersAscending, 'must be "free", "pro", "business" or "enterprise"');
 
+/** How an account stands, in the words of `statusOf`. */
 export const tenantStatus = v.picklist([
   "active",
   "pending_verification",
@@ -14,6 +15,7 @@ export const tenantStatus = v.picklist([
   "suspended",
 ] as const satisfies readonly TenantStatus[]);
 
+/** Who has suspended an account: it may be both. */
 export const suspendedBy = v.array(v.picklist(["operator", "payment"] as const satisfies readonly SuspensionCause[]));
 
 /**
@@ -23,6 +25,7 @@ export const suspendedBy = v.array(v.picklist(["operator", "payment"] as const s
  */
 const unseen = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
 
+/** Of the usual shape; whether it exists, only a mail to it would tell. */
 export const emailAddress = v.pipe(
   v.string("must be a string"),
   v.maxLength(254, "must have at most 254 characters"),

@@ -96,6 +96,7 @@ export function createSessions({ codec, store, clock }: { codec: TokenCodec; sto
   };
 }
 
+/** The same for every reason: the words would tell a guesser how far a token got. */
 export const notAuthenticated = () =>
   new DomainError({
     kind: "unauthenticated",

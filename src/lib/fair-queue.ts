@@ -9,6 +9,7 @@ export interface FairQueue {
   readonly isIdle: boolean;
 }
 
+/** Nothing was begun: the caller may be asked to come again. */
 export class QueueFull extends Error {
   override readonly name = "QueueFull";
 }

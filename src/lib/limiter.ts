@@ -95,6 +95,7 @@ export interface Semaphore {
   readonly waiting: number;
 }
 
+/** @param slots how many tasks run at a time */
 export function createSemaphore(slots: number): Semaphore {
   const queue: (() => void)[] = [];
   let free = slots;

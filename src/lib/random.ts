@@ -8,6 +8,7 @@ export interface Random {
   pick<T>(items: readonly [T, ...T[]]): T;
 }
 
+/** @param seed its lowest 32 bits count */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = () => {

@@ -70,6 +70,7 @@ export function boundLike(calls: SocketCalls, descriptor: number): number | null
   return null;
 }
 
+/** `SOL_SOCKET` of Linux; the option below is its `SO_REUSEPORT`. */
 export const solSocket = 1;
 const reusePort = 15;
 const on = Uint32Array.of(1);

@@ -18,6 +18,7 @@ interface Waiting {
   readonly start: () => void;
 }
 
+/** @param atFirst the weight that it lets through at a time, until it is widened */
 export function createTurnstile<Key>(atFirst: number): Turnstile<Key> {
   let most = atFirst;
   let inside = 0;

@@ -24,6 +24,7 @@ export interface BrowserSessionDeps {
   clock: Pick<Clock, "now">;
 }
 
+/** Rules, section 17. */
 const browserSessionSeconds = 12 * 60 * 60;
 
 const cookieName = "postrider-operator";

@@ -44,6 +44,7 @@ function open(answer: HttpAnswer): Envelope {
 
 type Refused = Extract<Envelope, { kind: "refused" }>;
 
+/** The answer to a hosted page that was asked for. @param reference the one it was asked for; a page of another is none */
 export function readVerification(answer: HttpAnswer, reference: string): VerificationAnswer {
   const envelope = open(answer);
   if (envelope.kind === "refused") {
@@ -57,6 +58,7 @@ export function readVerification(answer: HttpAnswer, reference: string): Verific
   return { kind: "ready", url };
 }
 
+/** The answer to a look-up. Whatever it does not say for certain is unknown, never "not found": that would be charged again. */
 export function readLookUp(answer: HttpAnswer, reference: string): ChargeState | Unknown {
   const envelope = open(answer);
   if (envelope.kind === "done") return readTransaction(envelope.data, reference);
@@ -67,6 +69,7 @@ export function readLookUp(answer: HttpAnswer, reference: string): ChargeState |
   return notFound ? { kind: "not_found" } : unknown(explain(envelope));
 }
 
+/** The answer to a charge of a saved card. A refusal had no effect; anything unclear is looked up. */
 export function readCharge(answer: HttpAnswer, reference: string): ChargeAnswer {
   const envelope = open(answer);
   if (envelope.kind === "refused") return readRefusal(envelope);
@@ -75,6 +78,7 @@ export function readCharge(answer: HttpAnswer, reference: string): ChargeAnswer 
   return state.kind === "unknown" ? state : { kind: "state", state };
 }
 
+/** The answer to a refund request. Accepted is not done: a look-up says when the payment no longer stands. */
 export function readRefund(answer: HttpAnswer): RefundAnswer {
   const envelope = open(answer);
   if (envelope.kind === "done") return { kind: "accepted" };

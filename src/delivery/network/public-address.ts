@@ -73,6 +73,7 @@ export function parseAddress(text: string): IpAddress | undefined {
   return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined;
 }
 
+/** Within its own family: an IPv4 address is in no IPv6 range, also if an address of that range contains it. */
 export function isInside(address: IpAddress, range: IpRange): boolean {
   return address.kind() === range[0].kind() && address.match(range);
 }
