@@ -7,7 +7,8 @@ import { lockFile } from "./folder-lock.ts";
 import { markPending, writeHeld } from "./held-file.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { keepOwnerOfFolder } from "./lib/keep-owner.ts";
-import { isThere, readIfThere, syncFolder } from "./private-files.ts";
+import { syncFolder } from "./lib/sync-folder.ts";
+import { isThere, readIfThere } from "./private-files.ts";
 import { masterKeyFile, nextMasterKeyFile, secretFiles } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 

@@ -10,6 +10,7 @@ import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
 import { messageOf } from "./lib/error-message.ts";
 import { networkNamespace } from "./lib/network-namespace.ts";
+import { syncFolder } from "./lib/sync-folder.ts";
 import { masterKeyFilesOf, parseMasterKey } from "./master-key-file.ts";
 import {
   checkPrivate,
@@ -19,7 +20,6 @@ import {
   type LinkPolicy,
   readGiven,
   readPrivate,
-  syncFolder,
   unreadable,
   writePrivate,
 } from "./private-files.ts";

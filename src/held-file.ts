@@ -1,7 +1,8 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Pausable, pausable } from "./domain/pauses.ts";
-import { readPrivate, syncFolder, writePrivate } from "./private-files.ts";
+import { syncFolder } from "./lib/sync-folder.ts";
+import { readPrivate, writePrivate } from "./private-files.ts";
 
 /** In a data directory: what waits for `postrider resume`, whatever the settings say, because a restore asked for it. */
 export const heldFile = "held.json";

@@ -4,7 +4,8 @@ import { basename, dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { MasterKeyFiles } from "./home.ts";
 import { messageOf } from "./lib/error-message.ts";
-import { closeFile, readGiven, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
+import { syncFolder } from "./lib/sync-folder.ts";
+import { closeFile, readGiven, readPrivate, writePrivate } from "./private-files.ts";
 import { masterKeyFile as ownMasterKeyFile } from "./secrets.ts";
 import { missingSnapshotKeys } from "./store/open.ts";
 

@@ -19,6 +19,7 @@ import { join } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import { codeOf, messageOf } from "./lib/error-message.ts";
 import { keepOwner } from "./lib/keep-owner.ts";
+import { syncFolder } from "./lib/sync-folder.ts";
 
 /** Files that belong to this user alone, in a folder that does too. Windows has other means, which it takes care of itself. */
 const hasOwners = process.platform !== "win32";
@@ -272,15 +273,4 @@ export function writePrivate(
     throw error;
   }
   if (durably) syncFolder(folder);
-}
-
-/** Makes the names in a folder durable; Windows does so itself and cannot open a folder. */
-export function syncFolder(folder: string): void {
-  if (!hasOwners) return;
-  const handle = openSync(folder, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }

@@ -4,7 +4,7 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import { StartupError } from "../domain/errors.ts";
 import { isDiskFull } from "../lib/disk-full.ts";
 import { codeOf, messageOf } from "../lib/error-message.ts";
-import { syncFolder } from "../private-files.ts";
+import { syncFolder } from "../lib/sync-folder.ts";
 import { isCompressed } from "./compression.ts";
 import { isEncrypted } from "./encryption.ts";
 import { removeStale, unfinishedFile, unfinishedFiles } from "./leftovers.ts";

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { keepOwner } from "../../lib/keep-owner.ts";
+import { syncFolder } from "../../lib/sync-folder.ts";
 import { waitForLocks } from "./pragma.ts";
 
 /** Name of a copy that is still being written; if one is found later, it may be deleted. */
@@ -53,16 +54,5 @@ function syncFile(path: string): void {
     fsyncSync(file);
   } finally {
     closeSync(file);
-  }
-}
-
-/** Windows makes names durable by itself, and cannot open a folder. */
-export function syncFolder(path: string): void {
-  if (process.platform === "win32") return;
-  const folder = openSync(path, "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }
