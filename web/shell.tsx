@@ -215,7 +215,7 @@ function Bars() {
         </p>
       )}
       {isView.value && (
-        <p class="bar breaks" role="status">
+        <p class="bar" role="status">
           You are looking at {isolated(account.value?.tenant_name ?? "")} as the operator. Nothing can be changed.
         </p>
       )}

@@ -52,6 +52,15 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     },
   );
 
+  test("of a long type fits on a phone", async () => {
+    const account = await openAccount(server.url);
+    const type = "com.github.pull-request.review-requested.synchronize.v2.eu-central-1";
+    const id = await account.ingest({ event_type: type });
+    const page = await openEvent(account, id, { size: "phone" });
+    await see(page.locator("strong").filter({ hasText: type }));
+    await browser.inspect(page, "event-long-type");
+  });
+
   test("that waits says why it got no answer", async () => {
     const account = await openAccount(server.url);
     // It speaks no TLS.

@@ -166,6 +166,22 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await browser.inspect(page, "overview-long-name");
   });
 
+  test("shows names without a place to break on a phone as wide as it is", async () => {
+    const { page, account, path, webhooks } = await openShop("phone");
+    const name = "W".repeat(200);
+    await account.setWebhooks(...webhooks.map((webhook) => ({ ...webhook, name })));
+    answers.set(path, () => new Response("gone", { status: 410 }));
+    await account.ingestAll(orders(3));
+    const disabled = page.getByText(`${name} was disabled`);
+    await disabled.waitFor();
+    await seeText(page, `1 of 2 webhooks delivers. ${name} is disabled.`);
+    await browser.inspect(page, "overview-long-names");
+    await page.getByRole("region", { name }).getByRole("link", { name }).click();
+    await page.waitForURL(/\/webhooks\/./);
+    await disabled.waitFor();
+    await browser.inspect(page, "webhook-long-name");
+  });
+
   test("asks without event types where a webhook's failures are only summed up", async () => {
     const { page, account, path } = await openShop("desktop");
     answers.set(path, failing);

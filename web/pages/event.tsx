@@ -164,7 +164,7 @@ function Parts({ id, records, attempts, earlier, webhooks, showEarlier }: LiveEv
         <p class="soft event-accepted">
           {eventType !== null && (
             <>
-              <strong class="event-type">{showControls(eventType)}</strong> ·{" "}
+              <strong class="breaks">{showControls(eventType)}</strong> ·{" "}
             </>
           )}
           <span class="nowrap">Accepted {exactTimeWithZone(Date.parse(acceptedAt))}</span> · <Time at={acceptedAt} />

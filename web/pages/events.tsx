@@ -143,7 +143,7 @@ export function EventsPage() {
       </div>
       <Replaying listUrl={urlOf(filter)} onOver={list.loadNewest} />
       {dropped.length > 0 && (
-        <p class="notice warn breaks">
+        <p class="notice warn">
           This part of the address is not applied: <bdi>{showControls(dropped.join(", "))}</bdi>.{" "}
           <a href={urlOf(filter)}>Remove it</a> to replay what is listed.
         </p>

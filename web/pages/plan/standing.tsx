@@ -133,7 +133,7 @@ function SuspendedByOperator({ view: { suspendedFor } }: { view: PlanView }) {
       <p>
         The operator of this server has suspended your account: no events are accepted, and none are delivered. Ask them
         to resume it.
-        {suspendedFor !== null && <span class="breaks"> Their reason: {showControls(suspendedFor)}</span>}
+        {suspendedFor !== null && ` Their reason: ${showControls(suspendedFor)}`}
       </p>
     </Notice>
   );
