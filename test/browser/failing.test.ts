@@ -198,6 +198,17 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     expect(await dialog.locator(".facts").textContent()).toMatch(/^WebhookShopFailed withHTTP 404Acceptedsince /);
   });
 
+  test("shows what would turn an answer round, also in the question before a replay", async () => {
+    const { page, account, path } = await openShop("desktop");
+    answers.set(path, () => new Response("not found: \u202egpj.exe", { status: 404 }));
+    await account.ingestAll(orders(101));
+    const shop = page.getByRole("region", { name: "Shop" });
+    const shown = "not found: ⟨U+202E⟩gpj.exe";
+    expect(await shop.locator("q").getAttribute("title")).toBe(shown);
+    await press(shop, "Replay 101 with HTTP 404");
+    await page.getByRole("dialog").getByText(`HTTP 404, ${shown}`).waitFor();
+  });
+
   test("asks before it replays more than a hundred events", async () => {
     const { page, account, path } = await openShop("desktop");
     answers.set(path, failing);

@@ -97,10 +97,7 @@ const targetOf = ({ id, name }: Failing): string => (id === null ? "the register
 
 /** What a replay of these covers. */
 const factsOf = (causes: readonly Cause[], from: string): Facts => [
-  [
-    "Failed with",
-    causes.map((cause) => [shortOf(cause), ...cause.answers.slice(0, mostAnswers)].join(", ")).join("; "),
-  ],
+  ["Failed with", causes.map((cause) => [shortOf(cause), ...answersOf(cause)].join(", ")).join("; ")],
   ...typesFact(causes),
   ["Accepted", `since ${since(Date.parse(from), now.value)}`],
 ];
@@ -110,6 +107,9 @@ function typesFact(causes: readonly Cause[]): Facts {
   if (causes.every(({ types }) => types.length === 0)) return [];
   return [["Event types", causes.map(typesOf).filter(Boolean).join(" · ") || "no type"]];
 }
+
+/** The most frequent ones, which the receiver has written. */
+const answersOf = ({ answers }: Cause): string[] => answers.slice(0, mostAnswers).map(isolated);
 
 const shortOf = ({ code, status }: Cause): string =>
   explainFailure({ errorCode: code, statusCode: status }, "Failed").short;
@@ -160,7 +160,7 @@ export const total = ({ n, isExact }: Total): string => `${count(n)}${isExact ? 
 
 function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; from: string; replayed: Replayed }) {
   const { code, status, answers, failed } = cause;
-  const shown = answers.slice(0, mostAnswers);
+  const shown = answersOf(cause);
   const more = answers.length - shown.length + cause.moreAnswers;
   const { short, meaning, remedy } = explainFailure({ errorCode: code, statusCode: status }, "Failed");
   const filter = { webhook: of.id ?? undefined, code: code ?? undefined, status: status ?? undefined, from };
@@ -174,7 +174,7 @@ function CauseRow({ cause, of, from, replayed }: { cause: Cause; of: Failing; fr
         <strong>{short}</strong>
         {shown.map((answer) => (
           <q key={answer} title={answer}>
-            {showControls(answer)}
+            {answer}
           </q>
         ))}
         {more > 0 && (
