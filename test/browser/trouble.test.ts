@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { seeHeading } from "./visitor.ts";
+import { press, seeHeading } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -53,6 +53,36 @@ describe.skipIf(noBrowser !== null)("a view whose reading fails", () => {
     }
     await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" });
     expect(await alerts.count()).toBe(0);
+  });
+});
+
+describe.skipIf(noBrowser !== null)("an answer that is not the server's", () => {
+  /** As a proxy answers everything that wants a login first. */
+  const login = { status: 200, contentType: "text/html", body: "<!doctype html><title>Log in</title>" };
+  const said = "The answer is incomplete, or not this server's.";
+
+  test("is called that where something is read, until it can be read", async () => {
+    const account = await openAccount(server.url);
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.route("**/v1/events?*", (route) => route.fulfill(login));
+    await page.goto(`${server.url}/events`);
+    await page.getByRole("alert").getByText(said).waitFor();
+    await page.unrouteAll();
+    await press(page, "Try again");
+    await page.locator(".event-row").waitFor();
+  });
+
+  test("starts no replay", async () => {
+    const account = await openAccount(server.url);
+    const id = await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.route("**/v1/events/replays/single", (route) => route.fulfill(login));
+    await page.goto(`${server.url}/events/${id}`);
+    await press(page, "Replay");
+    await page.getByRole("status").getByText(said).waitFor();
   });
 });
 

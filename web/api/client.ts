@@ -50,21 +50,23 @@ export async function call<T>(path: string, options: Call = {}): Promise<T> {
   const { response } = await send(path, options);
   return response.status === 204 || response.headers.get("content-length") === "0"
     ? (undefined as T)
-    : ((await response.json()) as T);
+    : readJson(response, options);
 }
 
-/** Like `call`, for a response whose result is in a header. */
-export async function callForHeader(path: string, header: string, options: Call): Promise<string | null> {
-  const { response } = await send(path, options);
+/** Like `call`, to start a replay. @returns its id */
+export async function callForReplay(kind: string, body: object): Promise<string> {
+  const { response } = await send(`/v1/events/replays/${kind}`, { method: "POST", body });
   // An unread body keeps the connection busy.
   await response.arrayBuffer();
-  return response.headers.get(header);
+  const id = response.headers.get("location")?.split("/").at(-1);
+  if (id === undefined) throw foreign();
+  return id;
 }
 
 /** Like `call`, for one page of an array; also returns the number of entries on all pages. */
 export async function callForPage<T>(path: string, options: Call): Promise<{ entries: T[]; total: number }> {
   const { response } = await send(path, options);
-  return { entries: (await response.json()) as T[], total: Number(response.headers.get("total-count")) };
+  return { entries: await readJson<T[]>(response, options), total: Number(response.headers.get("total-count")) };
 }
 
 /** Like `call`, for a list that may be replaced: also returns the tag of this edition of it. */
@@ -72,8 +74,19 @@ export async function callForTagged<T>(path: string, options: Call): Promise<{ v
   const { response } = await send(path, options);
   // A proxy that compresses makes it a weak one, which would never match again.
   const tag = response.headers.get("etag")?.replace(/^W\//, "") ?? null;
-  return { value: (await response.json()) as T, tag };
+  return { value: await readJson(response, options), tag };
 }
+
+async function readJson<T>(response: Response, { signal }: Call): Promise<T> {
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    throw signal?.aborted ? error : foreign();
+  }
+}
+
+/** A proxy that wants a login answers everything with its own page, and connections break. */
+const foreign = () => new ApiError("The answer is incomplete, or not this server's.", 0, "foreign", null);
 
 async function send(
   path: string,

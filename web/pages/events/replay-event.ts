@@ -1,4 +1,4 @@
-import { call, callForHeader } from "../../api/client.ts";
+import { call, callForReplay } from "../../api/client.ts";
 import type { EventRecord } from "../../api/types.ts";
 import { labelOf } from "../../format/label.ts";
 import { shortenId } from "../../format/shorten.ts";
@@ -12,13 +12,9 @@ import { type ListedRecord, withoutPayload } from "./record.ts";
  */
 export async function replayEvent(eventId: string, webhook?: string): Promise<ListedRecord[]> {
   const replayGroupId = labelOf("dashboard", Date.now());
-  const location = await callForHeader("/v1/events/replays/single", "location", {
-    method: "POST",
-    body: { eventId, replayGroupId, ...(webhook !== undefined && { webhook }) },
-  });
-  const id = location?.split("/").at(-1) ?? "";
+  const id = await callForReplay("single", { eventId, replayGroupId, ...(webhook !== undefined && { webhook }) });
   say(`Replaying ${shortenId(eventId)} as ${replayGroupId}.`, "good", {
-    href: id === "" ? "/replays" : `/replays?id=${id}`,
+    href: `/replays?id=${id}`,
     text: "See the replay",
   });
   // The replay was accepted, whatever becomes of this: to report a failure would have it tried again.

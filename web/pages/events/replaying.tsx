@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { call, callForHeader } from "../../api/client.ts";
+import { call, callForReplay } from "../../api/client.ts";
 import { accountId } from "../../api/session.ts";
 import type { Replay, ReplayPage } from "../../api/types.ts";
 import { labelOf } from "../../format/label.ts";
@@ -56,9 +56,7 @@ export async function startReplay(
     if (ids.length > 0) started.value = { tenantId, ids, events, label, ...about, isOver: false };
   };
   const post = async (kind: string, body: object) => {
-    const path = `/v1/events/replays/${kind}`;
-    const location = await callForHeader(path, "location", { method: "POST", body: { ...body, replayGroupId: label } });
-    ids.push(location?.split("/").at(-1) ?? "");
+    ids.push(await callForReplay(kind, { ...body, replayGroupId: label }));
   };
   try {
     if (!isPage) await post(these.kind, these.fields);

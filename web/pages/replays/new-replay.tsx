@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { call, callForHeader } from "../../api/client.ts";
+import { call, callForReplay } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
 import type { Previewed } from "../../api/types.ts";
 import { readWebhooks } from "../../api/webhooks.ts";
@@ -73,14 +73,10 @@ export function NewReplay({
   const start = useAttempt(
     async () => {
       setAsking(false);
-      const location = await callForHeader(`/v1/events/replays/${choice.kind}`, "location", {
-        method: "POST",
-        body: { ...fieldsOf(choice), replayGroupId: shownLabel },
-      });
+      const id = await callForReplay(choice.kind, { ...fieldsOf(choice), replayGroupId: shownLabel });
       setLabel(null);
       // That label is used up.
       setLabelAt(Math.max(Date.now(), labelAt + 1000));
-      const id = location?.split("/").at(-1) ?? "";
       say(
         (await readAhead(id))
           ? `Replay ${shownLabel} is queued: another replay is running.`

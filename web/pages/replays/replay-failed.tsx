@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { call, callForHeader } from "../../api/client.ts";
+import { call, callForReplay } from "../../api/client.ts";
 import type { Previewed } from "../../api/types.ts";
 import { erasedInWords, mostUnasked, sendableOf } from "../../format/kept.ts";
 import { labelOf } from "../../format/label.ts";
@@ -57,12 +57,8 @@ export function ReplayFailed({
   }
 
   async function start(selected: number): Promise<void> {
-    const location = await callForHeader("/v1/events/replays/failed", "location", {
-      method: "POST",
-      body: { ...filter, replayGroupId: labelOf("failed", Date.now()) },
-    });
+    const id = await callForReplay("failed", { ...filter, replayGroupId: labelOf("failed", Date.now()) });
     setAsked(null);
-    const id = location?.split("/").at(-1) ?? "";
     onStarted(id);
     say(
       (await readAhead(id))
