@@ -125,6 +125,18 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     await browser.inspect(page, "inbox-silent");
   });
 
+  test("goes back to 204 from a status that was typed, and shows that", async () => {
+    const { page } = await open({ size: "desktop", isUsed: true });
+    const status = page.getByLabel("Status", { exact: true });
+    await status.selectOption({ label: "Other" });
+    await page.getByLabel("Other status").fill("418");
+    await saved(page, () => press(page, "Use it"));
+    await saved(page, () => press(page, "Back to 204"));
+    await seeText(page, "Any 2xx acknowledges the delivery.");
+    expect(await status.inputValue()).toBe("204");
+    expect(await page.getByLabel("Other status").count()).toBe(0);
+  });
+
   test("shows an answer that was set elsewhere", async () => {
     const { page, account } = await open({ size: "phone", isUsed: true });
     await account.put("/v1/inbox/answer", { status: 507, delay_ms: 3000 });

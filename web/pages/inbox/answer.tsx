@@ -25,7 +25,13 @@ export function AnswerPanel({ answer, onSaved }: { answer: InboxAnswer; onSaved(
       title="Respond with"
       actions={
         !isStandard(wanted) && (
-          <Button changes onClick={() => set(standardAnswer)}>
+          <Button
+            changes
+            onClick={() => {
+              setTyped(null);
+              set(standardAnswer);
+            }}
+          >
             Back to 204
           </Button>
         )
