@@ -24,5 +24,12 @@ guardUnsaved();
 // The pages that need it report a failure.
 void meetServer().catch(() => {});
 
+// The router decodes paths, and shows nothing at all if it cannot.
+try {
+  decodeURIComponent(location.pathname);
+} catch {
+  history.replaceState(null, "", "/nothing");
+}
+
 const root = document.getElementById("app");
 if (root) render(<App />, root);

@@ -123,6 +123,9 @@ describe.skipIf(noBrowser !== null)("the frame around every view", () => {
     await seeText(page, "Live");
     await page.getByRole("link", { name: "Go to the overview" }).click();
     await seeHeading(page, "Overview");
+    // As a link that was cut in the middle of a character.
+    await page.goto(`${server.url}/events/evt_%E2%80`);
+    await seeHeading(page, "Nothing here");
   });
 
   test("is one press away from the API reference, which is dark where the dashboard is", async () => {
