@@ -51,7 +51,7 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
               tenant_id: "t5k2m8q0w3r7xa",
               tenant_name: "Ada's shop",
               webhook_id: "wh_1",
-              url: "https://shop.example.com/hook",
+              url: "https://shop.example.com/hook/\u202eevil",
               name: "Shop",
               failing_since: "2026-03-01T08:41:00.000Z",
               disabled_at: null,
@@ -61,7 +61,8 @@ describe.skipIf(noBrowser !== null)("the operator's screens", () => {
       }),
     );
     await page.reload();
-    await seeText(page, "https://shop.example.com/hook");
+    // What would turn an account's text round is shown to the operator.
+    await seeText(page, "https://shop.example.com/hook/⟨U+202E⟩evil");
     await browser.inspect(page, "operator-overview");
   });
 

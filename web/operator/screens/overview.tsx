@@ -187,7 +187,7 @@ function Failing({ webhooks }: { webhooks: readonly FailingWebhook[] }) {
         <tr key={webhook.webhook_id}>
           <td>
             <bdi class="op-name">{showControls(webhook.name || webhook.url)}</bdi>{" "}
-            {webhook.name && <bdi class="soft mono">{webhook.url}</bdi>}
+            {webhook.name && <bdi class="soft mono">{showControls(webhook.url)}</bdi>}
           </td>
           <td data-name="Account">
             <a href={`#accounts/${webhook.tenant_id}`}>
