@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { type Look, noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { openAccount } from "./signed-in.ts";
-import { follow, press, pressRefused, refuseOnce, seeHeading, seeText } from "./visitor.ts";
+import { ask, follow, press, pressRefused, refuseOnce, seeHeading, seeText } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -81,6 +81,22 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     await press(page, "Replace it");
     await seeText(page, /^\s*In use$/);
     expect(await account.get("/v1/tenants/webhooks")).toMatchObject([{ name: "Inbox" }]);
+  });
+
+  test("names the webhooks that it may replace without the secrets in their queries", async () => {
+    const { page, account } = await open({ size: "phone" });
+    const tier = `${server.url}/operator/tenants/${account.id}/tier`;
+    expect((await ask(tier, "PUT", server.operatorToken(), { tier: "business" })).status).toBe(200);
+    await account.setWebhooks(
+      { webhook_url: "https://shop.example.com/hook?token=s3cret", name: "Shop" },
+      { webhook_url: "https://audit.example.com/hook?token=s3cret" },
+    );
+    await press(page, "Use as webhook");
+    const choices = page.getByRole("dialog").getByRole("group", { name: "Webhook to replace" });
+    await choices.getByRole("radio").nth(1).waitFor();
+    expect(await choices.textContent()).toBe(
+      "Webhook to replaceShophttps://shop.example.com/hook?…https://audit.example.com/hook?…",
+    );
   });
 
   test("answers with 503 when told to, and the retry waits", async () => {

@@ -4,6 +4,7 @@ import type { Webhook } from "../../api/types.ts";
 import { toEntry } from "../../api/webhook-entry.ts";
 import { changeWebhooks, inboxName, readWebhooks } from "../../api/webhooks.ts";
 import { isolated } from "../../format/controls.ts";
+import { withoutQuery } from "../../format/shorten.ts";
 import { AttemptButton, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
@@ -131,11 +132,10 @@ function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClo
         <Choices
           legend="Webhook to replace"
           name="replaced"
-          options={registered.map(({ id, name, url: other }) => ({
-            value: id,
-            text: isolated(name || other),
-            hint: name && other,
-          }))}
+          options={registered.map(({ id, name, url: whole }) => {
+            const other = withoutQuery(whole);
+            return { value: id, text: isolated(name || other), hint: name && other };
+          })}
           value={chosen}
           onChoose={setChosen}
         />
