@@ -142,10 +142,11 @@ const endFades = `for (const animation of document.getAnimations()) {
 }`;
 
 async function sidewaysScroll(page: Page): Promise<string[]> {
-  const { scrollWidth, clientWidth } = await page.evaluate<{ scrollWidth: number; clientWidth: number }>(
-    "({ scrollWidth: document.documentElement.scrollWidth, clientWidth: document.documentElement.clientWidth })",
+  const widths = await page.evaluate<[what: string, scrollWidth: number, clientWidth: number][]>(
+    `[...document.querySelectorAll("html, dialog[open]")]
+      .map(({ localName, scrollWidth, clientWidth }) => [localName === "html" ? "screen" : localName, scrollWidth, clientWidth])`,
   );
-  return scrollWidth > clientWidth ? [`${scrollWidth} px on a screen of ${clientWidth} px`] : [];
+  return widths.flatMap(([what, has, shows]) => (has > shows ? [`${has} px on a ${what} of ${shows} px`] : []));
 }
 
 const axeSource = readFileSync(join(import.meta.dir, "../../node_modules/axe-core/axe.min.js"), "utf8");

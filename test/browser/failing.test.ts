@@ -378,6 +378,20 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     expect(await dialog.getByRole("button").allTextContents()).toEqual(["Not now", "Replay to Shop"]);
   });
 
+  test("asks with the names of webhooks in full on a phone, however long", async () => {
+    const { page, account, path, webhooks } = await openShop("phone");
+    const name = "ProductionOrdersOfTheEuropeanUnion".repeat(3);
+    await account.setWebhooks(...webhooks.map((webhook) => ({ ...webhook, name })));
+    answers.set(path, failing);
+    await account.ingestAll(orders(1));
+    await page.getByRole("link", { name: "See 1 event with HTTP 404" }).click();
+    await page.locator("a.event-row").click();
+    await press(page, "Replay");
+    await page.getByRole("dialog").getByRole("button", { name: /only$/ }).waitFor();
+    expect(await page.evaluate<string[]>(outsideOfDialog)).toEqual([]);
+    await browser.inspect(page, "event-replay-long-names");
+  });
+
   test("copies an event as curl for the webhook that is meant, and names it", async () => {
     const { account, path } = await openShop("desktop");
     answers.set(path, failing);
@@ -429,6 +443,15 @@ const isUncoveredAtItsEnd = `(() => {
   const { top } = document.querySelector(".said").getBoundingClientRect();
   scrollTo(0, 0);
   return bottom <= top;
+})()`;
+
+/** What a dialog hides at its left or right. */
+const outsideOfDialog = `(() => {
+  const dialog = document.querySelector("dialog").getBoundingClientRect();
+  const isOutside = ({ left, right }) => left < dialog.left || right > dialog.right;
+  return [...document.querySelectorAll("dialog :is(p, button)")]
+    .filter((one) => isOutside(one.getBoundingClientRect()) || one.scrollWidth > one.clientWidth)
+    .map((one) => one.textContent);
 })()`;
 
 const failing: Answers = ({ event_type }) =>

@@ -85,18 +85,20 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
 
   test("names the webhooks that it may replace without the secrets in their queries", async () => {
     const { page, account } = await open({ size: "phone" });
+    const longName = "W".repeat(200);
     const tier = `${server.url}/operator/tenants/${account.id}/tier`;
     expect((await ask(tier, "PUT", server.operatorToken(), { tier: "business" })).status).toBe(200);
     await account.setWebhooks(
-      { webhook_url: "https://shop.example.com/hook?token=s3cret", name: "Shop" },
+      { webhook_url: "https://shop.example.com/hook?token=s3cret", name: longName },
       { webhook_url: "https://audit.example.com/hook?token=s3cret" },
     );
     await press(page, "Use as webhook");
     const choices = page.getByRole("dialog").getByRole("group", { name: "Webhook to replace" });
     await choices.getByRole("radio").nth(1).waitFor();
     expect(await choices.textContent()).toBe(
-      "Webhook to replaceShophttps://shop.example.com/hook?…https://audit.example.com/hook?…",
+      `Webhook to replace${longName}https://shop.example.com/hook?…https://audit.example.com/hook?…`,
     );
+    await browser.inspect(page, "inbox-replace-one-of-two");
   });
 
   test("answers with 503 when told to, and the retry waits", async () => {

@@ -125,6 +125,14 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await browser.inspect(page, "webhooks-test-unanswered");
   });
 
+  test("names a long URL that another one replaces on a phone as wide as it is", async () => {
+    const { page } = await open({ size: "phone", webhook: `/${"x".repeat(300)}` });
+    await press(page, /^Edit /);
+    await page.getByLabel("URL").fill(`${receiver.url}/other`);
+    await seeText(page, "A new URL makes a new webhook:");
+    await browser.inspect(page, "webhooks-edited-long-url");
+  });
+
   test("says how long to wait after too many test events", async () => {
     const { page, account } = await open({ size: "desktop", webhook: "/204", provoked: [tooMany] });
     const [webhook] = await account.get<{ id: string }[]>("/v1/tenants/webhooks");

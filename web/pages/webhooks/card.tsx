@@ -123,7 +123,7 @@ function Fields({ row, fault, onEdit, onRemove, onUndo }: CardProps) {
           </Button>
         )}
         {row.saved !== null && row.url.trim() !== row.saved.url && (
-          <p class="soft small">
+          <p class="soft small breaks">
             A new URL makes a new webhook: <code>{withoutQuery(row.saved.url)}</code> is removed.
             {row.saved.headers && " Its headers have to be entered again."}
           </p>
