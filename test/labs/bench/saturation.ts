@@ -1,10 +1,10 @@
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { makeFolder, runBench, sayBars, sharedOptions } from "./command.ts";
+import { startDatabase, startNode } from "./database.ts";
 import { tenantCount } from "./event.ts";
 import { asFastAsPossible, type GeneratorOptions } from "./generator.ts";
 import { describeSurroundings, folderOnDisk } from "./machine.ts";
-import { startDatabase, startNode } from "./nodes/cluster.ts";
 import { positive } from "./options.ts";
 import { say } from "./output.ts";
 import { runPhase } from "./phase.ts";

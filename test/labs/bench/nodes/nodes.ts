@@ -3,24 +3,14 @@ import { SQL } from "bun";
 import { endAtExit } from "../cleanup.ts";
 import { makeFolder, runBench, sayBars } from "../command.ts";
 import { type ControlGroup, createControlGroup } from "../control-group.ts";
+import { type Database, databaseSettings, startDatabase, startNode } from "../database.ts";
 import { asFastAsPossible, atRate } from "../generator.ts";
 import { describeSurroundings, folderOnDisk } from "../machine.ts";
 import { say } from "../output.ts";
 import type { Phase } from "../phase.ts";
 import { type Receiver, startReceiver } from "../receiver.ts";
 import { machineLines } from "../report.ts";
-import {
-  type Database,
-  databaseSettings,
-  type Loaded,
-  load,
-  makeAccounts,
-  type Node,
-  type Run,
-  startDatabase,
-  startIn,
-  startNode,
-} from "./cluster.ts";
+import { type Loaded, load, makeAccounts, type Node, type Run, startIn } from "./cluster.ts";
 import { type Measure, type Options, readOptions } from "./options.ts";
 import { header, judge, type MeasuredRun, type Results, runLine, runsOf } from "./report.ts";
 import { createYardstick, type Yardstick } from "./yardstick.ts";
