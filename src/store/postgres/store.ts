@@ -372,8 +372,7 @@ export async function openPostgresStore({
   async function end(): Promise<void> {
     // The verbs that the gate waits for may wait for a lane.
     lanes.hurry();
-    await vacuum.close();
-    await gate.close();
+    await Promise.all([vacuum.close(), gate.close()]);
     await holdings.close();
     await node.writes.close();
     await lanes.close();
