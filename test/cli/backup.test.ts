@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import {
   copyFileSync,
   cpSync,
@@ -21,25 +21,14 @@ import { runCommand } from "../../src/cli/run.ts";
 import { noteBackupsIn, openDataDir, readBackupNotesIn } from "../../src/data-dir.ts";
 import type { MoveMark } from "../../src/store/move-mark.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
-import { type BackedUp, createBackedUp, markMove } from "../support/backed-up.ts";
+import { createBackedUp, markMove } from "../support/backed-up.ts";
 import { overwritePages, pagesOf } from "../support/damaged-database.ts";
 import { rowsOf } from "../support/filled-folder.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 
-let world: BackedUp;
-let folder: string;
-let dataDir: string;
-let backups: string;
-beforeAll(async () => {
-  world = await createBackedUp();
-  ({ folder, dataDir } = world);
-  backups = join(folder, "backups");
-});
-afterAll(() => world.remove());
-
-const run: BackedUp["run"] = (...given) => world.run(...given);
-const backUp = (to = `${backups}/`) => world.backUp(to);
+const { folder, dataDir, backups, run, backUp, remove } = await createBackedUp();
+afterAll(remove);
 
 describe("postrider backup", () => {
   test("makes an archive that can be restored to what was there", async () => {
@@ -290,7 +279,7 @@ describe("postrider backup", () => {
     const env = { POSTRIDER_MASTER_KEY_FILE: key };
     copyFileSync(join(dataDir, "master-key"), key);
     const file = join(folder, "rotated.tar.zst");
-    await world.backUp(file, env);
+    await backUp(file, env);
     writeFileSync(key, "0".repeat(64));
     const restored = ["restore", file, "--data-dir", join(folder, "rotated")];
     const words = `${file} does not open with ${key}, and its own master key was kept elsewhere. Try: POSTRIDER_MASTER_KEY_FILE`;

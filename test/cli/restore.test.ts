@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import {
   chownSync,
   existsSync,
@@ -16,22 +16,11 @@ import { openDataDir } from "../../src/data-dir.ts";
 import { secretFiles } from "../../src/secrets.ts";
 import type { MoveMark } from "../../src/store/move-mark.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
-import { type BackedUp, createBackedUp, markMove } from "../support/backed-up.ts";
+import { createBackedUp, markMove } from "../support/backed-up.ts";
 import { rowsOf } from "../support/filled-folder.ts";
 
-let world: BackedUp;
-let folder: string;
-let dataDir: string;
-let backups: string;
-beforeAll(async () => {
-  world = await createBackedUp();
-  ({ folder, dataDir } = world);
-  backups = join(folder, "backups");
-});
-afterAll(() => world.remove());
-
-const run: BackedUp["run"] = (...given) => world.run(...given);
-const backUp = (to = `${backups}/`) => world.backUp(to);
+const { folder, dataDir, backups, run, backUp, remove } = await createBackedUp();
+afterAll(remove);
 
 describe("postrider restore", () => {
   test.skipIf(process.getuid?.() !== 0).each([["hold"], ["fail"]])(

@@ -1,22 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import type { Charge, NewCard } from "../../src/domain/books.ts";
+import type { Charge } from "../../src/domain/books.ts";
 import type { BooksChange } from "../../src/domain/books-change.ts";
 import { failCharge } from "../../src/domain/payments.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
-import { chargeOf, tenantOf, verificationOf } from "../support/billing-factory.ts";
+import { chargeOf, newCardOf, tenantOf, verificationOf } from "../support/billing-factory.ts";
 import { openBooks, openInvoice } from "../support/open-books.ts";
 
 const now = 10_000;
 
-const newCard: NewCard = {
-  processor: "sandbox:test",
-  sealed: new Uint8Array([7]),
-  signature: "NEW",
-  brand: "visa",
-  last4: "4242",
-  expMonth: "01",
-  expYear: "2031",
-};
+const newCard = newCardOf();
 
 const goesBack = { refund: "due", refundAt: now, lookUpAt: null } as const;
 const forgotten = { ...newCard, forgetAt: now, savedAt: now };

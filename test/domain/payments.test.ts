@@ -3,23 +3,15 @@ import type { Charge, NewCard } from "../../src/domain/books.ts";
 import type { BooksChange, OpenBooks, OrderedLogin } from "../../src/domain/books-change.ts";
 import { payCharge, payVerification } from "../../src/domain/payments.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
-import { chargeOf, tenantOf, verificationOf } from "../support/billing-factory.ts";
+import { chargeOf, newCardOf, tenantOf, verificationOf } from "../support/billing-factory.ts";
 import { openBooks, openInvoice } from "../support/open-books.ts";
 
 const now = 10_000;
 const hourMs = 3_600_000;
 const transactionId = "T7";
 
-const newCard: NewCard = {
-  processor: "sandbox:test",
-  sealed: new Uint8Array([7]),
-  signature: "NEW",
-  brand: "visa",
-  last4: "4242",
-  expMonth: "01",
-  expYear: "2031",
-};
-const sameCard = { ...newCard, signature: "SIG" };
+const newCard = newCardOf();
+const sameCard = newCardOf({ signature: "SIG" });
 
 const goesBack = { refund: "due", refundAt: now, lookUpAt: null } as const;
 const succeeded = { state: "succeeded", settledAt: now, transactionId, lookUpAt: null, reason: null } as const;

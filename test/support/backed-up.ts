@@ -14,6 +14,7 @@ import { createScriptedIo } from "./scripted-io.ts";
 export async function createBackedUp() {
   const folder = mkdtempSync(join(tmpdir(), "postrider-backup-"));
   const dataDir = join(folder, "data");
+  const backups = join(folder, "backups");
   mkdirSync(dataDir, { mode: 0o700 });
   writeFileSync(join(dataDir, "master-key"), Buffer.from(masterKey).toString("hex"), { mode: 0o600 });
   await fill(dataDir);
@@ -28,9 +29,11 @@ export async function createBackedUp() {
   return {
     folder,
     dataDir,
+    /** Where backups are made by default; not there before the first one. */
+    backups,
     run,
     /** Makes a backup there, and returns its location. */
-    async backUp(to: string, env: Record<string, string> = {}): Promise<string> {
+    async backUp(to = `${backups}/`, env: Record<string, string> = {}): Promise<string> {
       const { out, err } = await run(["backup", to, "--json"], env);
       if (out === "") throw new Error(err);
       return JSON.parse(out).backup;

@@ -1,4 +1,4 @@
-import type { CardVerification, Charge, Invoice, SavedCard } from "../../src/domain/books.ts";
+import type { CardVerification, Charge, Invoice, NewCard, SavedCard } from "../../src/domain/books.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import type { Books } from "../../src/store/billing.ts";
 
@@ -56,6 +56,18 @@ export const cardOf = (given: Partial<SavedCard> = {}): SavedCard => ({
   savedAt: 0,
   refused: false,
   forgetAt: null,
+  ...given,
+});
+
+/** A card that has just been verified, not saved yet. */
+export const newCardOf = (given: Partial<NewCard> = {}): NewCard => ({
+  processor: "sandbox:test",
+  sealed: new Uint8Array([7]),
+  signature: "NEW",
+  brand: "visa",
+  last4: "4242",
+  expMonth: "01",
+  expYear: "2031",
   ...given,
 });
 
